@@ -1,0 +1,13 @@
+export { createLogger, VERBOSITY_DEFAULT } from './logger.ts';
+export type { Logger, LoggerOptions } from './logger.ts';
+export { objectFields } from './object-fields.ts';
+export type { LoggedObject, ObjectFields } from './object-fields.ts';
+export { startSpan } from './span.ts';
+export type { Span } from './span.ts';
+export { LANDMARK } from './timeline/landmarks.ts';
+export { readTimeline } from './timeline/read.ts';
+export type { LogFile, Timeline, TimelineEntry, TimelineQuery } from './timeline/read.ts';
+export { renderTimelineHtml } from './timeline/html.ts';
+export { renderTimelineTable } from './timeline/table.ts';
+export { timelineMark } from './timeline/marks.ts';
+export type { TimelineMark } from './timeline/marks.ts';

@@ -19,11 +19,12 @@ h2 { margin: 0 0 .25rem; font-size: 1.05rem; color: var(--bar); }
 .axis { position: relative; height: 1.4rem; margin-left: 30rem; border-bottom: 1px solid var(--line); }
 .axis i { position: absolute; top: 0; bottom: 0; border-left: 1px solid var(--line); font-style: normal; }
 .axis b { font-weight: 400; font-size: .75rem; color: var(--soft); padding-left: 3px; white-space: nowrap; }
+.axis u { position: absolute; top: 0; bottom: 0; right: 0; background: repeating-linear-gradient(45deg, var(--line) 0 1px, transparent 1px 5px); }
 .axis .last b { position: absolute; right: 0; padding: 0 3px 0 0; }
 ol { list-style: none; margin: 0; padding: 0; }
 li { display: grid; grid-template-columns: 6rem 24rem 1fr; align-items: center; padding: .2rem 0; }
 li:nth-child(odd) { background: var(--band); }
-.at { font-variant-numeric: tabular-nums; color: var(--soft); padding-right: 1rem; text-align: right; }
+.at { white-space: nowrap; font-variant-numeric: tabular-nums; color: var(--soft); padding-right: .75rem; text-align: right; }
 .what { padding-right: 1rem; overflow-wrap: anywhere; }
 .took, .where { color: var(--soft); font-size: .85rem; font-variant-numeric: tabular-nums; }
 .where { display: block; }
@@ -34,7 +35,7 @@ li:nth-child(odd) { background: var(--band); }
 @media (max-width: 60rem) {
   body { padding: 1rem; }
   .axis { margin-left: 0; }
-  li { grid-template-columns: 5.5rem 1fr; row-gap: .1rem; }
+  li { grid-template-columns: 6.5rem 1fr; row-gap: .1rem; }
   .track { grid-column: 1 / -1; }
 }
 `;

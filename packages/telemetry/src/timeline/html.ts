@@ -1,6 +1,8 @@
 import { STYLE } from './html-style.ts';
 import type { Timeline, TimelineEntry } from './read.ts';
 import { timelineMark } from './marks.ts';
+import { endOf, scaleOf } from './scale.ts';
+import type { Scale } from './scale.ts';
 
 const escapes: Readonly<Record<string, string>> = {
   '&': '&amp;',
@@ -14,36 +16,14 @@ function escapeHtml(value: string): string {
   return value.replace(/[&<>"']/g, (c) => escapes[c] ?? c);
 }
 
-/** Start and end of the picture, and where a moment lies between them in percent. */
-interface Scale {
-  readonly fromMs: number;
-  readonly toMs: number;
-  at(ms: number): number;
-}
-
-const endOf = (e: TimelineEntry): number => e.atMs + (e.durationMs ?? 0);
-
-function scaleOf(entries: readonly TimelineEntry[]): Scale {
-  const fromMs = Math.min(0, ...entries.map((e) => e.atMs));
-  const toMs = Math.max(fromMs + 1, ...entries.map(endOf));
-  return { fromMs, toMs, at: (ms) => ((ms - fromMs) / (toMs - fromMs)) * 100 };
-}
-
-function stepOf(spanMs: number): number {
-  const rough = spanMs / 5;
-  const power = 10 ** Math.floor(Math.log10(rough));
-  return ([1, 2, 5, 10].find((n) => n * power >= rough) ?? 10) * power;
-}
-
 function axis(scale: Scale): string {
-  const step = stepOf(scale.toMs - scale.fromMs);
-  const marks: string[] = [];
-  for (let ms = Math.ceil(scale.fromMs / step) * step; ms <= scale.toMs; ms += step) {
-    const label = step >= 1_000 ? `${(ms / 1_000).toFixed(0)} s` : `${ms.toFixed(0)} ms`;
+  const marks = scale.ticksMs.map((ms) => {
+    const label = Math.abs(ms) >= 1_000 ? `${String(Number((ms / 1_000).toFixed(1)))} s` : `${ms.toFixed(0)} ms`;
     const edge = scale.at(ms) > 90 ? ' class="last"' : '';
-    marks.push(`<i style="left:${scale.at(ms).toFixed(2)}%"${edge}><b>${label}</b></i>`);
-  }
-  return `<div class="axis" aria-hidden="true">${marks.join('')}</div>`;
+    return `<i style="left:${scale.at(ms).toFixed(2)}%"${edge}><b>${label}</b></i>`;
+  });
+  const coarse = scale.breakMs === undefined ? '' : `<u style="left:${scale.at(scale.breakMs).toFixed(2)}%"></u>`;
+  return `<div class="axis" aria-hidden="true">${coarse}${marks.join('')}</div>`;
 }
 
 function seconds(ms: number): string {
@@ -86,7 +66,7 @@ function summary(timeline: Timeline): string {
  * It loads nothing, needs no script, and everything a bar says stands beside it in words.
  */
 export function renderTimelineHtml(timeline: Timeline): string {
-  const scale = scaleOf(timeline.entries);
+  const scale = scaleOf(timeline);
   const processes = [...new Set(timeline.entries.map((e) => e.who))];
   const sections = processes.map((who) =>
     processSection(
@@ -107,7 +87,7 @@ export function renderTimelineHtml(timeline: Timeline): string {
 <body>
 <header>
 <h1>${escapeHtml(title)}</h1>
-<p>Seconds count from the hand-over at ${escapeHtml(timeline.handoverAt)}. VMI ${escapeHtml(timeline.uid)}.</p>
+<p>Seconds count from the hand-over at ${escapeHtml(timeline.handoverAt)}. VMI ${escapeHtml(timeline.uid)}.${scale.breakMs === undefined ? '' : ' The shaded end of the scale is drawn coarser.'}</p>
 ${summary(timeline)}
 </header>
 <main>

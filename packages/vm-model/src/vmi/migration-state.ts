@@ -1,0 +1,73 @@
+import type { Int64 } from '../int64.ts';
+import type { Timestamp } from './metadata.ts';
+
+/** `status.migrationState`. */
+export interface MigrationState {
+  startTimestamp?: Timestamp | null;
+  endTimestamp?: Timestamp | null;
+  targetNodeDomainReadyTimestamp?: Timestamp | null;
+  targetNodeDomainDetected?: boolean;
+  targetNodeAddress?: string;
+  targetDirectMigrationNodePorts?: Record<string, number>;
+  targetNode?: string;
+  targetPod?: string;
+  targetAttachmentPodUID?: string;
+  sourceNode?: string;
+  sourcePod?: string;
+  completed?: boolean;
+  failed?: boolean;
+  abortRequested?: boolean;
+  abortStatus?: 'Aborting' | 'Succeeded' | 'Failed' | '';
+  failureReason?: string;
+  migrationUid?: string;
+  mode?: 'PreCopy' | 'PostCopy' | 'Paused' | '';
+  migrationPolicyName?: string;
+  migrationConfiguration?: MigrationConfiguration;
+  migrationNetworkType?: string;
+  targetCPUSet?: number[];
+  targetNodeTopology?: string;
+  sourcePersistentStatePVCName?: string;
+  targetPersistentStatePVCName?: string;
+  targetMemoryOverhead?: string | number;
+  sourceState?: MigrationSideState;
+  targetState?: MigrationSideState;
+}
+
+/** What source and target of a decentralised migration say about themselves. */
+export interface MigrationSideState {
+  node?: string;
+  pod?: string;
+  migrationUID?: string;
+  persistentStatePVCName?: string;
+  selinuxContext?: string;
+  syncAddress?: string;
+  virtualMachineInstanceUID?: string;
+  domainName?: string;
+  domainNamespace?: string;
+  nodeAddress?: string;
+  nodeSelectors?: Record<string, string>;
+  attachmentPodUID?: string;
+  cpuSet?: number[];
+  nodeTopology?: string;
+  directMigrationNodePorts?: Record<string, number>;
+  domainDetected?: boolean;
+  domainReadyTimestamp?: Timestamp | null;
+}
+
+/** Settings of migrations, cluster wide or of one. */
+export interface MigrationConfiguration {
+  nodeDrainTaintKey?: string;
+  parallelOutboundMigrationsPerNode?: number;
+  parallelMigrationsPerCluster?: number;
+  allowAutoConverge?: boolean;
+  bandwidthPerMigration?: string | number;
+  completionTimeoutPerGiB?: Int64;
+  progressTimeout?: Int64;
+  unsafeMigrationOverride?: boolean;
+  allowPostCopy?: boolean;
+  allowWorkloadDisruption?: boolean;
+  disableTLS?: boolean;
+  network?: string;
+  matchSELinuxLevelOnMigration?: boolean;
+  utilityVolumesTimeout?: Int64;
+}

@@ -1,0 +1,133 @@
+import type { Int64 } from '../int64.ts';
+import type { MigrationState } from './migration-state.ts';
+import type { Condition, Quantity, Timestamp } from './metadata.ts';
+
+/** Phases of a VMI. */
+export type VmiPhase =
+  '' | 'Pending' | 'Scheduling' | 'Scheduled' | 'WaitingForSync' | 'Running' | 'Succeeded' | 'Failed' | 'Unknown';
+
+/** `status` of a VMI. */
+export interface VmiStatus {
+  phase?: VmiPhase;
+  phaseTransitionTimestamps?: PhaseTransitionTimestamp[];
+  nodeName?: string;
+  reason?: string;
+  conditions?: Condition[];
+  interfaces?: VmiInterfaceStatus[];
+  guestOSInfo?: VmiGuestOsInfo;
+  migrationState?: MigrationState;
+  migrationMethod?: string;
+  migrationTransport?: string;
+  migratedVolumes?: unknown[];
+  qosClass?: string;
+  launcherContainerImageVersion?: string;
+  evacuationNodeName?: string;
+  activePods?: Record<string, string>;
+  volumeStatus?: VolumeStatus[];
+  kernelBootStatus?: KernelBootStatus;
+  fsFreezeStatus?: string;
+  topologyHints?: { tscFrequency?: Int64 };
+  virtualMachineRevisionName?: string;
+  runtimeUser?: Int64;
+  VSOCKCID?: number;
+  selinuxContext?: string;
+  machine?: { type?: string };
+  currentCPUTopology?: CpuTopology;
+  memory?: MemoryStatus;
+  deviceStatus?: unknown;
+  changedBlockTracking?: ChangedBlockTracking;
+  synchronizationAddresses?: string[];
+  guestPanicInfo?: unknown;
+}
+
+/** When a phase was entered. */
+export interface PhaseTransitionTimestamp {
+  phase: VmiPhase;
+  phaseTransitionTimestamp?: Timestamp | null;
+}
+
+/** One entry of `status.interfaces`. */
+export interface VmiInterfaceStatus {
+  name?: string;
+  mac?: string;
+  ipAddress?: string;
+  ipAddresses?: string[];
+  interfaceName?: string;
+  podInterfaceName?: string;
+  /** Comma list of `domain`, `guest-agent`, `multus-status`. */
+  infoSource?: string;
+  queueCount?: number;
+  linkState?: string;
+}
+
+/** `status.guestOSInfo`. */
+export interface VmiGuestOsInfo {
+  name?: string;
+  kernelRelease?: string;
+  version?: string;
+  prettyName?: string;
+  versionId?: string;
+  kernelVersion?: string;
+  machine?: string;
+  id?: string;
+}
+
+/** `status.currentCPUTopology`. */
+export interface CpuTopology {
+  cores?: number;
+  sockets?: number;
+  threads?: number;
+}
+
+/** `status.memory`. */
+export interface MemoryStatus {
+  guestAtBoot?: Quantity;
+  guestCurrent?: Quantity;
+  guestRequested?: Quantity;
+  memoryOverhead?: Quantity;
+}
+
+/** One entry of `status.volumeStatus`. */
+export interface VolumeStatus {
+  name: string;
+  target: string;
+  phase?: string;
+  reason?: string;
+  message?: string;
+  persistentVolumeClaimInfo?: PersistentVolumeClaimInfo;
+  hotplugVolume?: { attachPodName?: string; attachPodUID?: string };
+  size?: Int64;
+  memoryDumpVolume?: DomainMemoryDumpInfo;
+  containerDiskVolume?: { checksum?: number };
+}
+
+/** What virt-controller copies of a claim into the volume status. */
+export interface PersistentVolumeClaimInfo {
+  claimName?: string;
+  accessModes?: string[];
+  volumeMode?: 'Block' | 'Filesystem';
+  capacity?: Record<string, Quantity>;
+  requests?: Record<string, Quantity>;
+  preallocated?: boolean;
+  filesystemOverhead?: string;
+}
+
+/** Memory dump on a volume. */
+export interface DomainMemoryDumpInfo {
+  startTimestamp?: Timestamp | null;
+  endTimestamp?: Timestamp | null;
+  claimName?: string;
+  targetFileName?: string;
+}
+
+/** `status.kernelBootStatus`: checksums of what was booted. */
+export interface KernelBootStatus {
+  kernelInfo?: { checksum?: number };
+  initrdInfo?: { checksum?: number };
+}
+
+/** `status.changedBlockTracking`. */
+export interface ChangedBlockTracking {
+  state?: string;
+  backupStatus?: unknown;
+}

@@ -155,12 +155,16 @@ export const DOMAIN_TABLE = {
     ['Adjustment', 'string', '@adjustment'],
     ['Timer', '[]Timer', 'timer'],
   ],
-  Resource: [['Partition', 'string', 'partition']],
+  Resource: [
+    ['Partition', 'string', 'partition'],
+  ],
   Commandline: [
     ['QEMUEnv', '[]Env', 'qemu:env'],
     ['QEMUArg', '[]Arg', 'qemu:arg'],
   ],
-  Metadata: [['KubeVirt', 'KubeVirtMetadata', 'kubevirt', '', 'http://kubevirt.io']],
+  Metadata: [
+    ['KubeVirt', 'KubeVirtMetadata', 'kubevirt', '', 'http://kubevirt.io'],
+  ],
   Features: [
     ['ACPI', '*FeatureEnabled', 'acpi'],
     ['APIC', '*FeatureEnabled', 'apic'],
@@ -182,7 +186,9 @@ export const DOMAIN_TABLE = {
     ['Placement', 'string', '@placement'],
     ['CPUs', 'uint32', 'text()', 'x'],
   ],
-  VCPUs: [['VCPU', '[]VCPUsVCPU', 'vcpu']],
+  VCPUs: [
+    ['VCPU', '[]VCPUsVCPU', 'vcpu'],
+  ],
   CPUTune: [
     ['VCPUPin', '[]CPUTuneVCPUPin', 'vcpupin'],
     ['IOThreadPin', '[]CPUTuneIOThreadPin', 'iothreadpin'],
@@ -192,7 +198,9 @@ export const DOMAIN_TABLE = {
     ['Memory', 'NumaTuneMemory', 'memory'],
     ['MemNodes', '[]MemNode', 'memnode'],
   ],
-  IOThreads: [['IOThreads', 'uint', 'text()', 'x']],
+  IOThreads: [
+    ['IOThreads', 'uint', 'text()', 'x'],
+  ],
   LaunchSecurity: [
     ['Type', 'string', '@type'],
     ['DHCert', 'string', 'dhCert'],
@@ -223,7 +231,9 @@ export const DOMAIN_TABLE = {
     ['Machine', 'string'],
     ['Id', 'string'],
   ],
-  FSFreeze: [['Status', 'string']],
+  FSFreeze: [
+    ['Status', 'string'],
+  ],
   GuestPanicInfo: [
     ['Type', 'string'],
     ['Arg1', 'uint64'],
@@ -232,25 +242,43 @@ export const DOMAIN_TABLE = {
     ['Arg4', 'uint64'],
     ['Arg5', 'uint64'],
   ],
-  HugePages: [['HugePage', '[]HugePage', 'page']],
-  MemoryBackingSource: [['Type', 'string', '@type']],
-  MemoryBackingAccess: [['Mode', 'string', '@mode']],
-  MemoryAllocation: [['Mode', 'string', '@mode']],
+  HugePages: [
+    ['HugePage', '[]HugePage', 'page'],
+  ],
+  MemoryBackingSource: [
+    ['Type', 'string', '@type'],
+  ],
+  MemoryBackingAccess: [
+    ['Mode', 'string', '@mode'],
+  ],
+  MemoryAllocation: [
+    ['Mode', 'string', '@mode'],
+  ],
   NoSharePages: [],
-  FirmwareInfo: [['Features', '[]FirmwareFeature', 'feature']],
+  FirmwareInfo: [
+    ['Features', '[]FirmwareFeature', 'feature'],
+  ],
   OSType: [
     ['OS', 'string', 'text()'],
     ['Arch', 'string', '@arch'],
     ['Machine', 'string', '@machine'],
   ],
-  OSACPI: [['Table', '[]ACPITable', 'table']],
-  SMBios: [['Mode', 'string', '@mode']],
-  Boot: [['Dev', 'string', '@dev']],
+  OSACPI: [
+    ['Table', '[]ACPITable', 'table'],
+  ],
+  SMBios: [
+    ['Mode', 'string', '@mode'],
+  ],
+  Boot: [
+    ['Dev', 'string', '@dev'],
+  ],
   BootMenu: [
     ['Enable', 'string', '@enable'],
     ['Timeout', '*uint', '@timeout'],
   ],
-  BIOS: [['UseSerial', 'string', '@useserial']],
+  BIOS: [
+    ['UseSerial', 'string', '@useserial'],
+  ],
   Loader: [
     ['ReadOnly', 'string', '@readonly'],
     ['Secure', 'string', '@secure'],
@@ -307,7 +335,9 @@ export const DOMAIN_TABLE = {
     ['Driver', '*HostDevDriver', 'driver'],
     ['ACPI', '*ACPIHostDev', 'acpi'],
   ],
-  PanicDevice: [['Model', '*string', '@model']],
+  PanicDevice: [
+    ['Model', '*string', '@model'],
+  ],
   Controller: [
     ['Type', 'string', '@type'],
     ['Index', 'string', '@index'],
@@ -318,7 +348,9 @@ export const DOMAIN_TABLE = {
     ['PCIHole64', '*PCIHole64', 'pcihole64'],
     ['Target', '*ControllerTarget', 'target'],
   ],
-  Video: [['Model', 'VideoModel', 'model']],
+  Video: [
+    ['Model', 'VideoModel', 'model'],
+  ],
   Graphics: [
     ['AutoPort', 'string', '@autoport'],
     ['DefaultMode', 'string', '@defaultMode'],
@@ -435,7 +467,9 @@ export const DOMAIN_TABLE = {
     ['Name', 'string', '@name', 'x'],
     ['Value', 'string', '@value', 'x'],
   ],
-  Arg: [['Value', 'string', '@value', 'x']],
+  Arg: [
+    ['Value', 'string', '@value', 'x'],
+  ],
   KubeVirtMetadata: [
     ['UID', 'string', 'uid', 'x'],
     ['GracePeriod', '*GracePeriodMetadata', 'graceperiod'],
@@ -466,8 +500,12 @@ export const DOMAIN_TABLE = {
     ['Hidden', '*FeatureState', 'hidden'],
     ['HintDedicated', '*FeatureState', 'hint-dedicated'],
   ],
-  FeaturePVSpinlock: [['State', 'string', '@state']],
-  FeatureState: [['State', 'string', '@state']],
+  FeaturePVSpinlock: [
+    ['State', 'string', '@state'],
+  ],
+  FeatureState: [
+    ['State', 'string', '@state'],
+  ],
   CPUFeature: [
     ['Name', 'string', '@name'],
     ['Policy', 'string', '@policy'],
@@ -477,7 +515,9 @@ export const DOMAIN_TABLE = {
     ['Cores', 'uint32', '@cores'],
     ['Threads', 'uint32', '@threads'],
   ],
-  NUMA: [['Cells', '[]NUMACell', 'cell']],
+  NUMA: [
+    ['Cells', '[]NUMACell', 'cell'],
+  ],
   VCPUsVCPU: [
     ['ID', 'uint32', '@id', 'x'],
     ['Enabled', 'string', '@enabled'],
@@ -492,7 +532,9 @@ export const DOMAIN_TABLE = {
     ['IOThread', 'uint32', '@iothread', 'x'],
     ['CPUSet', 'string', '@cpuset', 'x'],
   ],
-  CPUEmulatorPin: [['CPUSet', 'string', '@cpuset', 'x']],
+  CPUEmulatorPin: [
+    ['CPUSet', 'string', '@cpuset', 'x'],
+  ],
   NumaTuneMemory: [
     ['Mode', 'string', '@mode'],
     ['NodeSet', 'string', '@nodeset'],
@@ -502,7 +544,9 @@ export const DOMAIN_TABLE = {
     ['Mode', 'string', '@mode', 'x'],
     ['NodeSet', 'string', '@nodeset', 'x'],
   ],
-  QGS: [['Path', 'string', '@path']],
+  QGS: [
+    ['Path', 'string', '@path'],
+  ],
   HugePage: [
     ['Size', 'string', '@size'],
     ['Unit', 'string', '@unit'],
@@ -542,13 +586,25 @@ export const DOMAIN_TABLE = {
     ['Device', 'string', '@dev'],
     ['Managed', 'string', '@managed'],
   ],
-  Model: [['Type', 'string', '@type']],
-  MAC: [['MAC', 'string', '@address']],
-  MTU: [['Size', 'string', '@size']],
+  Model: [
+    ['Type', 'string', '@type'],
+  ],
+  MAC: [
+    ['MAC', 'string', '@address'],
+  ],
+  MTU: [
+    ['Size', 'string', '@size'],
+  ],
   BandWidth: [],
-  BootOrder: [['Order', 'uint', '@order', 'x']],
-  LinkState: [['State', 'string', '@state']],
-  FilterRef: [['Filter', 'string', '@filter']],
+  BootOrder: [
+    ['Order', 'uint', '@order', 'x'],
+  ],
+  LinkState: [
+    ['State', 'string', '@state'],
+  ],
+  FilterRef: [
+    ['Filter', 'string', '@filter'],
+  ],
   Alias: [
     ['Name', 'string', '@name', 'x'],
     ['UserDefined', 'bool'],
@@ -558,8 +614,12 @@ export const DOMAIN_TABLE = {
     ['Queues', '*uint', '@queues'],
     ['IOMMU', 'string', '@iommu'],
   ],
-  Rom: [['Enabled', 'string', '@enabled']],
-  ACPI: [['Index', 'uint', '@index', 'x']],
+  Rom: [
+    ['Enabled', 'string', '@enabled'],
+  ],
+  ACPI: [
+    ['Index', 'uint', '@index', 'x'],
+  ],
   InterfaceBackend: [
     ['Type', 'string', '@type'],
     ['LogFile', 'string', '@logFile'],
@@ -581,9 +641,15 @@ export const DOMAIN_TABLE = {
     ['Port', 'uint', '@port'],
     ['State', 'string', '@state'],
   ],
-  HostDeviceSource: [['Address', '*Address', 'address']],
-  HostDevDriver: [['Iommufd', 'string', '@iommufd']],
-  ACPIHostDev: [['NodeSet', 'string', '@nodeset']],
+  HostDeviceSource: [
+    ['Address', '*Address', 'address'],
+  ],
+  HostDevDriver: [
+    ['Iommufd', 'string', '@iommufd'],
+  ],
+  ACPIHostDev: [
+    ['NodeSet', 'string', '@nodeset'],
+  ],
   ControllerDriver: [
     ['IOThread', '*uint', '@iothread'],
     ['Queues', '*uint', '@queues'],
@@ -610,8 +676,12 @@ export const DOMAIN_TABLE = {
     ['Network', 'string', '@newtork'],
     ['Socket', 'string', '@socket'],
   ],
-  Stats: [['Period', 'uint', '@period', 'x']],
-  MemBalloonDriver: [['IOMMU', 'string', '@iommu']],
+  Stats: [
+    ['Period', 'uint', '@period', 'x'],
+  ],
+  MemBalloonDriver: [
+    ['IOMMU', 'string', '@iommu'],
+  ],
   DiskSource: [
     ['Dev', 'string', '@dev'],
     ['File', 'string', '@file'],
@@ -656,7 +726,9 @@ export const DOMAIN_TABLE = {
     ['DiscardGranularity', '*uint', '@discard_granularity'],
   ],
   Shareable: [],
-  SerialTarget: [['Port', '*uint', '@port']],
+  SerialTarget: [
+    ['Port', '*uint', '@port'],
+  ],
   SerialSource: [
     ['Mode', 'string', '@mode'],
     ['Path', 'string', '@path'],
@@ -677,12 +749,16 @@ export const DOMAIN_TABLE = {
     ['Model', 'string', '@model'],
     ['Source', 'string', 'text()'],
   ],
-  RngDriver: [['IOMMU', 'string', '@iommu']],
+  RngDriver: [
+    ['IOMMU', 'string', '@iommu'],
+  ],
   FilesystemSource: [
     ['Dir', 'string', '@dir', 'x'],
     ['Socket', 'string', '@socket'],
   ],
-  FilesystemTarget: [['Dir', 'string', '@dir']],
+  FilesystemTarget: [
+    ['Dir', 'string', '@dir'],
+  ],
   FilesystemDriver: [
     ['Type', 'string', '@type'],
     ['Queue', 'string', '@queue'],
@@ -802,26 +878,38 @@ export const DOMAIN_TABLE = {
     ['Migration', 'string', '@migration'],
     ['SourceReservations', '*SourceReservations', 'source'],
   ],
-  Slice: [['Slice', 'SliceType', 'slice']],
+  Slice: [
+    ['Slice', 'SliceType', 'slice'],
+  ],
   DataStore: [
     ['Type', 'string', '@type'],
     ['Format', '*DataStoreFormat', 'format'],
     ['Source', '*DiskSource', 'source'],
   ],
-  DiskIOThreads: [['IOThread', '[]DiskIOThread', 'iothread']],
+  DiskIOThreads: [
+    ['IOThread', '[]DiskIOThread', 'iothread'],
+  ],
   DiskSecret: [
     ['Type', 'string', '@type'],
     ['Usage', 'string', '@usage'],
     ['UUID', 'string', '@uuid'],
   ],
-  BackingStoreFormat: [['Type', 'string', '@type']],
-  FilesystemBinaryCache: [['Mode', 'string', '@mode']],
+  BackingStoreFormat: [
+    ['Type', 'string', '@type'],
+  ],
+  FilesystemBinaryCache: [
+    ['Mode', 'string', '@mode'],
+  ],
   FilesystemBinaryLock: [
     ['Posix', 'string', '@posix'],
     ['Flock', 'string', '@flock'],
   ],
-  MemoryAddress: [['Base', 'string', '@base']],
-  NUMACellDistances: [['Siblings', '[]NUMACellSibling', 'sibling']],
+  MemoryAddress: [
+    ['Base', 'string', '@base'],
+  ],
+  NUMACellDistances: [
+    ['Siblings', '[]NUMACellSibling', 'sibling'],
+  ],
   SourceReservations: [
     ['Type', 'string', '@type'],
     ['Path', 'string', '@path'],
@@ -832,8 +920,12 @@ export const DOMAIN_TABLE = {
     ['Offset', 'int64', '@offset', 'x'],
     ['Size', 'int64', '@size', 'x'],
   ],
-  DataStoreFormat: [['Type', 'string', '@type']],
-  DiskIOThread: [['Id', 'uint32', '@id', 'x']],
+  DataStoreFormat: [
+    ['Type', 'string', '@type'],
+  ],
+  DiskIOThread: [
+    ['Id', 'uint32', '@id', 'x'],
+  ],
   NUMACellSibling: [
     ['ID', 'string', '@id', 'x'],
     ['Value', 'uint64', '@value', 'x'],

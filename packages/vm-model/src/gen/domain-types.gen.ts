@@ -69,42 +69,8 @@ export interface DomainSpec {
 
 /** KubeVirt's Go type `DomainStatus`. A missing key is Go's zero value. */
 export interface DomainStatus {
-  Status?:
-    | ''
-    | 'NoState'
-    | 'Running'
-    | 'Blocked'
-    | 'Paused'
-    | 'ShuttingDown'
-    | 'Shutoff'
-    | 'Crashed'
-    | 'PMSuspended'
-    | 'Unknown'
-    | undefined;
-  Reason?:
-    | ''
-    | 'Unknown'
-    | 'User'
-    | 'Shutdown'
-    | 'Destroyed'
-    | 'Migrated'
-    | 'Crashed'
-    | 'Panicked'
-    | 'Saved'
-    | 'Failed'
-    | 'FromSnapshot'
-    | 'NonExistent'
-    | 'Migration'
-    | 'Save'
-    | 'Dump'
-    | 'IOError'
-    | 'Watchdog'
-    | 'ShuttingDown'
-    | 'Snapshot'
-    | 'StartingUp'
-    | 'Postcopy'
-    | 'PostcopyFailed'
-    | undefined;
+  Status?: '' | 'NoState' | 'Running' | 'Blocked' | 'Paused' | 'ShuttingDown' | 'Shutoff' | 'Crashed' | 'PMSuspended' | 'Unknown' | undefined;
+  Reason?: '' | 'Unknown' | 'User' | 'Shutdown' | 'Destroyed' | 'Migrated' | 'Crashed' | 'Panicked' | 'Saved' | 'Failed' | 'FromSnapshot' | 'NonExistent' | 'Migration' | 'Save' | 'Dump' | 'IOError' | 'Watchdog' | 'ShuttingDown' | 'Snapshot' | 'StartingUp' | 'Postcopy' | 'PostcopyFailed' | undefined;
   Interfaces?: DomainInterfaceStatus[] | undefined;
   OSInfo: GuestOSInfo;
   /** Since v0.43.0. */

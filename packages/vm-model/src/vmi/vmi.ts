@@ -52,17 +52,17 @@ export type EvictionStrategy = 'None' | 'LiveMigrate' | 'LiveMigrateIfPossible' 
 /** `spec.domain`: the machine. */
 export interface VmiDomain {
   resources?: ResourceRequirements;
-  cpu?: Cpu;
-  memory?: Memory;
-  machine?: Machine;
-  firmware?: Firmware;
-  clock?: Clock;
-  features?: Features;
+  cpu?: VmiCpu;
+  memory?: VmiMemory;
+  machine?: VmiMachine;
+  firmware?: VmiFirmware;
+  clock?: VmiClock;
+  features?: VmiFeatures;
   devices: DomainSpecDevices;
   ioThreadsPolicy?: 'shared' | 'auto' | 'supplementalPool';
   ioThreads?: { supplementalPoolThreadCount?: number };
-  chassis?: Chassis;
-  launchSecurity?: LaunchSecurity;
+  chassis?: VmiChassis;
+  launchSecurity?: VmiLaunchSecurity;
   rebootPolicy?: 'Reboot' | 'Terminate';
 }
 
@@ -97,7 +97,7 @@ export interface VmiMachine {
 export interface VmiFirmware {
   uuid?: string;
   serial?: string;
-  bootloader?: Bootloader;
+  bootloader?: VmiBootloader;
   kernelBoot?: KernelBoot;
   acpi?: { slicNameRef?: string; msdmNameRef?: string };
 }
@@ -127,7 +127,7 @@ export interface KernelBootContainer {
 export interface VmiClock {
   utc?: { offsetSeconds?: number };
   timezone?: string;
-  timer?: ClockTimers;
+  timer?: VmiClockTimers;
 }
 
 /** `spec.domain.clock.timer`. */
@@ -146,31 +146,31 @@ export interface VmiFeatureState {
 
 /** `spec.domain.features`. */
 export interface VmiFeatures {
-  acpi?: FeatureState;
-  apic?: FeatureState & { endOfInterrupt?: boolean };
-  hyperv?: FeatureHyperv;
-  hypervPassthrough?: FeatureState;
-  smm?: FeatureState;
+  acpi?: VmiFeatureState;
+  apic?: VmiFeatureState & { endOfInterrupt?: boolean };
+  hyperv?: VmiFeatureHyperv;
+  hypervPassthrough?: VmiFeatureState;
+  smm?: VmiFeatureState;
   kvm?: { hidden?: boolean };
-  pvspinlock?: FeatureState;
+  pvspinlock?: VmiFeatureState;
 }
 
 /** `spec.domain.features.hyperv`. */
 export interface VmiFeatureHyperv {
-  relaxed?: FeatureState;
-  vapic?: FeatureState;
-  spinlocks?: FeatureState & { spinlocks?: number };
-  vpindex?: FeatureState;
-  runtime?: FeatureState;
-  synic?: FeatureState;
-  synictimer?: FeatureState & { direct?: FeatureState };
-  reset?: FeatureState;
-  vendorid?: FeatureState & { vendorid?: string };
-  frequencies?: FeatureState;
-  reenlightenment?: FeatureState;
-  tlbflush?: FeatureState & { direct?: FeatureState; extended?: FeatureState };
-  ipi?: FeatureState;
-  evmcs?: FeatureState;
+  relaxed?: VmiFeatureState;
+  vapic?: VmiFeatureState;
+  spinlocks?: VmiFeatureState & { spinlocks?: number };
+  vpindex?: VmiFeatureState;
+  runtime?: VmiFeatureState;
+  synic?: VmiFeatureState;
+  synictimer?: VmiFeatureState & { direct?: VmiFeatureState };
+  reset?: VmiFeatureState;
+  vendorid?: VmiFeatureState & { vendorid?: string };
+  frequencies?: VmiFeatureState;
+  reenlightenment?: VmiFeatureState;
+  tlbflush?: VmiFeatureState & { direct?: VmiFeatureState; extended?: VmiFeatureState };
+  ipi?: VmiFeatureState;
+  evmcs?: VmiFeatureState;
 }
 
 /** `spec.domain.chassis`. */
@@ -184,7 +184,7 @@ export interface VmiChassis {
 
 /** `spec.domain.launchSecurity`. */
 export interface VmiLaunchSecurity {
-  sev?: Sev;
+  sev?: VmiSev;
   snp?: object;
   tdx?: object;
 }

@@ -32,7 +32,7 @@ function levelOf(verbosity: number): 'info' | 'debug' | 'trace' {
 function withPosition(this: Logger, args: Parameters<LogFn>, method: LogFn, level: number): void {
   const label = this.levels.labels[level] ?? 'info';
   const caller = (this as unknown as Record<string, LogFn>)[label] ?? method;
-  const pos = callerOf(caller as (...rest: never[]) => unknown);
+  const pos = callerOf(caller);
   const [first, ...rest] = args as unknown as [unknown, ...string[]];
   if (typeof first === 'string') method.apply(this, [{ pos }, first, ...rest] as unknown as Parameters<LogFn>);
   else if (first instanceof Error)

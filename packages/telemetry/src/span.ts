@@ -20,7 +20,7 @@ export interface Span {
  */
 export function startSpan(log: Logger, what: string): Span {
   const startedAtMs = performance.now();
-  const pos = callerOf(startSpan as (...args: never[]) => unknown);
+  const pos = callerOf(startSpan);
   let isOpen = true;
   const finish = (write: LogFn, fields: Readonly<Record<string, unknown>>): void => {
     if (!isOpen) return;

@@ -1,0 +1,41 @@
+/** Tests of one or more runs. */
+export interface Counts {
+  readonly passed: number;
+  readonly failed: number;
+  readonly skipped: number;
+}
+
+/** The parts of vitest's JSON report that are counted. */
+export interface Report {
+  readonly numPassedTests: number;
+  readonly numFailedTests: number;
+  readonly numPendingTests: number;
+  readonly numTodoTests: number;
+  readonly numFailedTestSuites?: number;
+  readonly testResults?: readonly { readonly status: string; readonly assertionResults: readonly unknown[] }[];
+}
+
+/** Counts one report; a test file that failed to load has no tests and counts as one failure. */
+export function countReport(report: Report): Counts {
+  const broken = (report.testResults ?? []).filter((f) => f.status === 'failed' && f.assertionResults.length === 0);
+  return {
+    passed: report.numPassedTests,
+    failed: report.numFailedTests + broken.length,
+    skipped: report.numPendingTests + report.numTodoTests,
+  };
+}
+
+/** Adds runs up. */
+export function addCounts(all: readonly Counts[]): Counts {
+  return all.reduce(
+    (sum, c) => ({ passed: sum.passed + c.passed, failed: sum.failed + c.failed, skipped: sum.skipped + c.skipped }),
+    { passed: 0, failed: 0, skipped: 0 },
+  );
+}
+
+/**
+ * Whether a run may be called good. On CI a skip is a failure: what is missing there must be installed, not passed over.
+ */
+export function isGood(counts: Counts, stepsFailed: number, isCi: boolean): boolean {
+  return counts.failed === 0 && stepsFailed === 0 && counts.passed > 0 && !(isCi && counts.skipped > 0);
+}

@@ -237,3 +237,24 @@ export type {
   ResourceRequirements,
   Timestamp,
 } from './vmi/metadata.ts';
+export { VmModelError, type VmModelErrorCode } from './errors.ts';
+export { parseDomainJson, parseDomainSpecJson } from './domain/json-reader.ts';
+export { renderDomainJson, renderDomainSpecJson } from './domain/json-writer.ts';
+export { emptyDomain, emptyDomainSpec, emptyDomainStatus } from './domain/zero.ts';
+export { parseJson, renderGoString, renderJson } from './json/lossless.ts';
+export { domainName, splitDomainName } from './names.ts';
+export { formatGoTime, parseDuration, parseTime, renderDuration, renderMicroTime, renderTime } from './time.ts';
+export { parseVmiJson, renderVmiJson } from './vmi/json.ts';
+export { applyVmiDefaults } from './defaults/apply-defaults.ts';
+export { clusterDefaults } from './defaults/cluster.ts';
+export type { ClusterDefaults, KubeVirtConfiguration } from './defaults/cluster.ts';
+export { replacePvcByHostDisk } from './host-disk/replace-pvc.ts';
+export {
+  canonicalQuantity,
+  isZeroQuantity,
+  parseQuantity,
+  quantityValue,
+  renderBytes,
+  renderQuantity,
+} from './quantity/quantity.ts';
+export type { ParsedQuantity, QuantityFormat } from './quantity/quantity.ts';

@@ -1,0 +1,39 @@
+import { VmModelError } from '../errors.ts';
+import { parseJson, renderJson } from '../json/lossless.ts';
+import type { Vmi } from './vmi.ts';
+
+/**
+ * Reads the JSON of a VMI and keeps every field, known or not; integers beyond 2^53 become bigint.
+ *
+ * Only the shape that every user of a VMI relies on is checked: metadata, spec, spec.domain and spec.domain.devices
+ * exist afterwards.
+ *
+ * @throws {VmModelError} `InvalidJson` when the text is no JSON object, or one of these is no object.
+ */
+export function parseVmiJson(text: string): Vmi {
+  const value = parseJson(text);
+  const vmi = ensureObject({ vmi: value }, 'vmi', 'VirtualMachineInstance');
+  ensureObject(vmi, 'metadata', 'metadata');
+  const spec = ensureObject(vmi, 'spec', 'spec');
+  const domain = ensureObject(spec, 'domain', 'spec.domain');
+  ensureObject(domain, 'devices', 'spec.domain.devices');
+  if (vmi['status'] !== undefined) ensureObject(vmi, 'status', 'status');
+  return vmi as unknown as Vmi;
+}
+
+function ensureObject(parent: Record<string, unknown>, key: string, path: string): Record<string, unknown> {
+  const value = parent[key] ?? {};
+  if (typeof value !== 'object' || Array.isArray(value)) {
+    throw new VmModelError(
+      'InvalidJson',
+      `${path} must be an object, not ${Array.isArray(value) ? 'a list' : typeof value}`,
+    );
+  }
+  parent[key] = value;
+  return value as Record<string, unknown>;
+}
+
+/** Prints a VMI with everything it carries, compact. */
+export function renderVmiJson(vmi: Vmi): string {
+  return renderJson(vmi);
+}

@@ -1,0 +1,51 @@
+/** Stable codes of everything that can fail in this package. */
+export type HostErrorCode =
+  | 'Syscall'
+  | 'UnsafePath'
+  | 'TooManyLinks'
+  | 'ProcessGone'
+  | 'PeerUnknown'
+  | 'ConnectTimeout'
+  | 'ToolNotFound'
+  | 'ToolFailed'
+  | 'ToolTimeout'
+  | 'ToolOutputTooLarge'
+  | 'Netlink'
+  | 'NamespaceLost';
+
+/** Extra facts of a failure. `errno` is the kernel's name of it (`ENOENT`), if the kernel said no. */
+export interface HostErrorDetails {
+  readonly errno?: string | undefined;
+  readonly cause?: unknown;
+}
+
+/**
+ * Every failure that leaves this package. `code` is stable, `errno` is the kernel's name for it where there is one,
+ * `message` is for people.
+ */
+export class HostError extends Error {
+  override readonly name = 'HostError';
+  readonly code: HostErrorCode;
+  readonly errno: string | undefined;
+
+  constructor(code: HostErrorCode, message: string, details: HostErrorDetails = {}) {
+    super(message, details.cause === undefined ? undefined : { cause: details.cause });
+    this.code = code;
+    this.errno = details.errno;
+  }
+
+  /** Wraps anything caught at a boundary and keeps it as `cause`; the errno of a Node system error is carried over. */
+  static from(caught: unknown, code: HostErrorCode, doing: string): HostError {
+    if (caught instanceof HostError) return caught;
+    const text = caught instanceof Error ? caught.message : String(caught);
+    return new HostError(code, `${doing}: ${text}`, { cause: caught, errno: errnoOf(caught) });
+  }
+}
+
+/** The kernel's name of a failure (`ENOENT`, `EEXIST`), from a {@link HostError} or a Node system error. */
+export function errnoOf(caught: unknown): string | undefined {
+  if (caught instanceof HostError) return caught.errno;
+  if (!(caught instanceof Error) || !('code' in caught)) return undefined;
+  const { code } = caught;
+  return typeof code === 'string' && /^E[A-Z0-9]+$/.test(code) ? code : undefined;
+}

@@ -258,3 +258,10 @@ export {
   renderQuantity,
 } from './quantity/quantity.ts';
 export type { ParsedQuantity, QuantityFormat } from './quantity/quantity.ts';
+export { findCondition, hasCondition, isConditionTrue, withCondition, withoutCondition } from './vmi/conditions.ts';
+export { GONE_STATUS, isDomainDown, lifeCycleOf, reasonOf } from './domain/state.ts';
+export type { LifeCycle, StateChangeReason } from './domain/state.ts';
+export { parseDomainElementXml, parseDomainXml } from './domain/xml-reader.ts';
+export { escapeXml } from './domain/xml-escape.ts';
+export { renderDomainElementXml, renderDomainXml, type XmlLayout } from './domain/xml-writer.ts';
+export { claimNameOf, findVolume, isHotplugVolume, volumeKind, type VolumeKind } from './vmi/volume-sources.ts';

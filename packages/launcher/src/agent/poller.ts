@@ -1,0 +1,117 @@
+import type { Logger } from '@virtwire/telemetry';
+import type { Clock } from '../config/clock.ts';
+import type { LibvirtPort } from '../domain/libvirt-port.ts';
+import { textOf } from '../errors.ts';
+import { GUEST_INFO, parseGuestInfoParams } from './parse-guest-info.ts';
+import { parseFsFreezeReply, parseFsInfoReply, parseGuestInfoReply } from './parse-reply.ts';
+import type { AgentStore, ShownAgentFacts } from './store.ts';
+import type { AgentFacts } from './types.ts';
+
+/** The longest time between two questions of each kind, in milliseconds. */
+export interface AgentIntervals {
+  readonly sysMs: number;
+  readonly fileMs: number;
+  readonly userMs: number;
+  readonly versionMs: number;
+  readonly fsfreezeMs: number;
+}
+
+/** What the poller needs. */
+export interface AgentPollerDeps {
+  readonly libvirt: Pick<LibvirtPort, 'lookupDomainByName' | 'agentCommand' | 'guestInfo'>;
+  readonly store: AgentStore;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Called for each change of what the Domain document shows. May hold the worker back. */
+  readonly onUpdate: (shown: ShownAgentFacts) => Promise<void>;
+}
+
+/** Asks the guest agent, again and again, while it is there. */
+export interface AgentPoller {
+  /** Starts all workers from scratch; does nothing while they run. */
+  start(): void;
+  /** Stops all workers; does nothing when none runs. */
+  stop(): void;
+  readonly isRunning: boolean;
+}
+
+/** First pause of a worker; it doubles after each poll up to the worker's maximum. */
+const FIRST_INTERVAL_MS = 10_000;
+
+type Worker =
+  | { readonly command: string; readonly parse: (reply: string) => AgentFacts | undefined; readonly maxMs: number }
+  | { readonly types: number; readonly maxMs: number };
+
+function workersOf(intervals: AgentIntervals): readonly Worker[] {
+  const system = GUEST_INFO.interfaces | GUEST_INFO.os | GUEST_INFO.hostname | GUEST_INFO.timezone;
+  return [
+    { command: 'guest-info', parse: parseGuestInfoReply, maxMs: intervals.versionMs },
+    { command: 'guest-get-fsinfo', parse: parseFsInfoReply, maxMs: intervals.fileMs },
+    { command: 'guest-fsfreeze-status', parse: parseFsFreezeReply, maxMs: intervals.fsfreezeMs },
+    { types: system, maxMs: intervals.sysMs },
+    { types: GUEST_INFO.users, maxMs: intervals.userMs },
+    { types: GUEST_INFO.load, maxMs: intervals.sysMs },
+  ];
+}
+
+async function ask(deps: AgentPollerDeps, domainName: string, worker: Worker): Promise<AgentFacts | undefined> {
+  const { libvirt, log } = deps;
+  try {
+    const domain = await libvirt.lookupDomainByName(domainName);
+    if ('types' in worker) return parseGuestInfoParams(await libvirt.guestInfo(domain, worker.types), worker.types);
+    const reply = await libvirt.agentCommand(domain, JSON.stringify({ execute: worker.command }));
+    const facts = worker.parse(reply);
+    if (facts === undefined) log.debug({ command: worker.command }, 'Cannot parse guest agent reply');
+    return facts;
+  } catch (caught) {
+    if ('types' in worker) log.debug(`Fetching guest info failed: ${textOf(caught)}`);
+    return undefined;
+  }
+}
+
+async function runWorker(
+  deps: AgentPollerDeps,
+  domainName: string,
+  worker: Worker,
+  signal: AbortSignal,
+): Promise<void> {
+  let intervalMs = Math.min(FIRST_INTERVAL_MS, worker.maxMs);
+  while (!signal.aborted) {
+    const facts = await ask(deps, domainName, worker);
+    if (signal.aborted) return;
+    for (const shown of facts === undefined ? [] : deps.store.merge(facts)) await deps.onUpdate(shown);
+    await deps.clock.sleep(intervalMs, signal);
+    intervalMs = Math.min(intervalMs * 2, worker.maxMs);
+  }
+}
+
+/**
+ * Creates a poller at rest.
+ *
+ * An answer that fails, cannot be parsed or arrives after a stop leaves the store as it is; nothing that a guest sends
+ * can end a worker.
+ *
+ * @source KubeVirt v1.9.0 pkg/virt-launcher/virtwrap/agent-poller/agent_poller.go
+ */
+export function createAgentPoller(deps: AgentPollerDeps, domainName: string, intervals: AgentIntervals): AgentPoller {
+  let running: AbortController | undefined;
+  return {
+    get isRunning() {
+      return running !== undefined;
+    },
+    start() {
+      if (running !== undefined) return;
+      const controller = new AbortController();
+      running = controller;
+      for (const worker of workersOf(intervals)) {
+        if ('types' in worker) deps.log.info(`Starting agent poller with API operations: ${worker.types}`);
+        else deps.log.info(`Starting agent poller with commands: [${worker.command}]`);
+        void runWorker(deps, domainName, worker, controller.signal);
+      }
+    },
+    stop() {
+      running?.abort();
+      running = undefined;
+    },
+  };
+}

@@ -1,0 +1,105 @@
+/** A libvirt domain as a call names it. `id` is -1 while it does not run. */
+export interface DomainRef {
+  readonly name: string;
+  readonly uuid: string;
+  readonly id: number;
+}
+
+/** Value of a libvirt typed parameter. */
+export type ParamValue = string | number | bigint | boolean;
+/** Typed parameters by name, as `vcpu.0.state`. */
+export type Params = ReadonlyMap<string, ParamValue>;
+
+/** libvirt's state of a domain and why, as numbers. */
+export interface DomainStateReason {
+  readonly state: number;
+  readonly reason: number;
+}
+
+/** A failing disk of a domain. */
+export interface DiskError {
+  readonly disk: string;
+  readonly error: number;
+}
+
+/** One domain's answer to the bulk statistics call. */
+export interface DomainStatsRecord {
+  readonly domain: DomainRef;
+  readonly params: Params;
+}
+
+/** Numbers of the job that libvirt runs on a domain; `type` 0 is none. */
+export interface DomainJob {
+  readonly type: number;
+  readonly params: Params;
+}
+
+/** What the launcher asks of libvirt. What libvirt itself refuses is a `LibvirtCallError`. */
+export interface LibvirtPort {
+  /** @throws a libvirt error with code 42 when there is no such domain */
+  lookupDomainByName(name: string): Promise<DomainRef>;
+  listAllDomains(): Promise<readonly DomainRef[]>;
+  defineXml(xml: string): Promise<DomainRef>;
+  getState(domain: DomainRef): Promise<DomainStateReason>;
+  /** @param flags 0 live, 2 inactive, 8 migratable */
+  getXml(domain: DomainRef, flags: number): Promise<string>;
+  /** @param flags 1 starts it paused */
+  create(domain: DomainRef, flags: number): Promise<void>;
+  suspend(domain: DomainRef): Promise<void>;
+  resume(domain: DomainRef): Promise<void>;
+  shutdown(domain: DomainRef, flags: number): Promise<void>;
+  destroy(domain: DomainRef, flags: number): Promise<void>;
+  undefine(domain: DomainRef, flags: number): Promise<void>;
+  setTime(domain: DomainRef, seconds: number, nanoseconds: number): Promise<void>;
+  /** Only disks that have an error. */
+  getDiskErrors(domain: DomainRef): Promise<readonly DiskError[]>;
+  getJobInfo(domain: DomainRef): Promise<{ readonly type: number }>;
+  /** @param flags 1 asks for the last completed job */
+  getJobStats(domain: DomainRef, flags: number): Promise<DomainJob>;
+  /** Sends a guest agent command with libvirt's own time limit. */
+  agentCommand(domain: DomainRef, command: string): Promise<string>;
+  guestInfo(domain: DomainRef, types: number): Promise<Params>;
+  allDomainStats(types: number, flags: number): Promise<readonly DomainStatsRecord[]>;
+  memoryStats(domain: DomainRef, maxStats: number): Promise<ReadonlyMap<number, bigint>>;
+  /** Per vCPU, for each host CPU, whether it may run there. */
+  vcpuPinInfo(domain: DomainRef): Promise<readonly (readonly boolean[])[]>;
+  /** libvirt's number of the hypervisor's version: major * 1,000,000 + minor * 1,000 + release. */
+  getVersion(): Promise<bigint>;
+  getCapabilities(): Promise<string>;
+  getDomainCapabilities(arch: string, machine: string, virtType: string): Promise<string>;
+}
+
+/** libvirt's error codes that decide something here. */
+export const LIBVIRT_ERROR = {
+  noDomain: 42,
+  operationInvalid: 55,
+  argumentUnsupported: 74,
+  operationUnsupported: 84,
+  agentUnresponsive: 86,
+} as const;
+
+/** An error that libvirt reported, as the launcher sees it whichever client raised it. */
+export class LibvirtCallError extends Error {
+  override readonly name = 'LibvirtCallError';
+  readonly code: number;
+  readonly domain: number;
+  /** libvirt's own text; `message` is the form in which Go's binding prints the whole error. */
+  readonly text: string;
+
+  constructor(code: number, domain: number, text: string, options?: ErrorOptions) {
+    super(`virError(Code=${code}, Domain=${domain}, Message='${text}')`, options);
+    this.code = code;
+    this.domain = domain;
+    this.text = text;
+  }
+}
+
+/** True when libvirt said exactly this. */
+export function isLibvirtCode(caught: unknown, code: number): boolean {
+  return caught instanceof LibvirtCallError && caught.code === code;
+}
+
+/** True when libvirt says that the domain does not exist. */
+export function isNoDomain(caught: unknown): boolean {
+  return isLibvirtCode(caught, LIBVIRT_ERROR.noDomain);
+}

@@ -1,0 +1,78 @@
+import type { Domain, DomainSpec, DomainStatus } from '@virtwire/vm-model';
+import { DOMAIN_STATE, reasonOfState, statusOfState } from '../domain/state.ts';
+import type { DomainStateReason } from '../domain/libvirt-port.ts';
+import type { DomainEvent } from './domain-event.ts';
+import { JOB_OPERATION, LIFECYCLE, LIFECYCLE_DETAIL } from './domain-event.ts';
+import { renderTime } from './domain-document.ts';
+
+/** What libvirt answered about a domain when an event was handled. */
+export interface ObservedDomain {
+  /** Undefined when libvirt says that there is no such domain. */
+  readonly state: DomainStateReason | undefined;
+  /** Undefined when the XML could not be read because the domain is gone or moving. */
+  readonly spec: DomainSpec | undefined;
+}
+
+/** Type of a message to the handler: Kubernetes' words for what happened to an object. */
+export type NotifyEventType = 'ADDED' | 'MODIFIED';
+
+/** The words for a domain's state. */
+export function describeState(state: DomainStateReason | undefined): Pick<DomainStatus, 'Status' | 'Reason'> {
+  if (state === undefined) return { Status: 'NoState', Reason: 'NonExistent' };
+  return {
+    Status: statusOfState(state.state) as NonNullable<DomainStatus['Status']>,
+    Reason: reasonOfState(state.state, state.reason) as NonNullable<DomainStatus['Reason']>,
+  };
+}
+
+/**
+ * The Domain document after libvirt was asked: state, spec if it could be read, and the mark of deletion.
+ *
+ * A domain that is gone because it moved to another node is not marked as deleted (FM-2.9).
+ *
+ * @source KubeVirt v1.9.0 pkg/virt-launcher/notify-client/client.go:215
+ */
+export function applyObserved(
+  base: Domain,
+  observed: ObservedDomain,
+  event: DomainEvent | undefined,
+  uid: string | undefined,
+  nowMs: number,
+): Domain {
+  const isMoved =
+    event?.lifecycle?.event === LIFECYCLE.stopped && event.lifecycle.detail === LIFECYCLE_DETAIL.stoppedMigrated;
+  const isGone = observed.state === undefined && !isMoved;
+  return {
+    ...base,
+    ObjectMeta: {
+      ...base.ObjectMeta,
+      ...(observed.spec === undefined ? {} : { uid }),
+      ...(isGone ? { deletionTimestamp: renderTime(nowMs) } : {}),
+    },
+    Spec: observed.spec ?? base.Spec,
+    Status: { ...base.Status, ...describeState(observed.state) },
+  };
+}
+
+/** Type of the message about an event. `@source KubeVirt v1.9.0 pkg/virt-launcher/notify-client/client.go:330` */
+export function decideEventType(event: DomainEvent | undefined): NotifyEventType {
+  const { lifecycle, job } = event ?? {};
+  if (job !== undefined) return Number(job.get('operation')) === JOB_OPERATION.backup ? 'ADDED' : 'MODIFIED';
+  if (lifecycle?.event === LIFECYCLE.defined && lifecycle.detail === LIFECYCLE_DETAIL.definedAdded) return 'ADDED';
+  if (lifecycle?.event === LIFECYCLE.started && lifecycle.detail === LIFECYCLE_DETAIL.startedMigrated) return 'ADDED';
+  return 'MODIFIED';
+}
+
+/** True for an event after which an incoming migration may have ended. */
+export function startsTargetMonitor(event: DomainEvent | undefined): boolean {
+  const { event: id, detail } = event?.lifecycle ?? {};
+  return (
+    (id === LIFECYCLE.resumed && detail === LIFECYCLE_DETAIL.resumedMigrated) ||
+    (id === LIFECYCLE.suspended && detail === LIFECYCLE_DETAIL.suspendedPaused)
+  );
+}
+
+/** True while the VM is paused because a disk failed. */
+export function isPausedForIoError(state: DomainStateReason | undefined): boolean {
+  return state?.state === DOMAIN_STATE.paused && reasonOfState(state.state, state.reason) === 'IOError';
+}

@@ -57,7 +57,7 @@ class Reader {
       throw this.#error(error.message.replace(/^(\d+:)*\d+: /, ''));
     });
     this.#parser.on('opentag', (tag) => {
-      this.#open(tag as SaxesTagPlain);
+      this.#open(tag);
     });
     this.#parser.on('closetag', () => {
       this.#close();

@@ -30,8 +30,11 @@ export function fillDomain(read: Fields): Domain {
 
 /** Gives a sparse spec the objects that every domain has. */
 export function fillDomainSpec(read: Fields): DomainSpec {
-  const spec = { ...emptyDomainSpec(), ...read };
-  spec.OS.Type ??= {};
-  spec.Metadata.KubeVirt ??= {};
-  return spec;
+  const { OS = {}, Metadata = {}, ...rest } = read;
+  return {
+    ...emptyDomainSpec(),
+    ...rest,
+    OS: { Type: {}, ...(OS as Fields) },
+    Metadata: { KubeVirt: {}, ...(Metadata as Fields) },
+  };
 }

@@ -24,7 +24,8 @@ const KINDS: readonly VolumeKind[] = [
 
 /** What backs a volume; undefined for a source that this release does not know. */
 export function volumeKind(volume: Volume): VolumeKind | undefined {
-  return KINDS.find((kind) => volume[kind] !== undefined && volume[kind] !== null);
+  const sources: Readonly<Record<string, unknown>> = { ...volume };
+  return KINDS.find((kind) => (sources[kind] ?? null) !== null);
 }
 
 /** The claim behind a volume, also that of a data volume (they share the name). */

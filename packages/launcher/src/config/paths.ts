@@ -14,6 +14,7 @@ export interface LauncherPaths {
   readonly serialLog: string;
   readonly seaBiosPipe: string;
   readonly daemonConf: string;
+  readonly virtlogdConf: string;
   readonly qemuConf: string;
   /** Socket directory of the libvirt daemon; which file in it depends on the daemon. */
   readonly libvirtRunDir: string;
@@ -52,6 +53,7 @@ export function launcherPaths(flags: LauncherFlags): LauncherPaths {
     serialLog: join(vmiDir, 'virt-serial0-log'),
     seaBiosPipe: join(flags.privateDir, 'QEMUSeaBiosDebugPipe'),
     daemonConf: join(flags.libvirtRunDir, 'virtqemud.conf'),
+    virtlogdConf: join(flags.libvirtRunDir, 'virtlogd.conf'),
     qemuConf: nonroot ? join(flags.privateDir, 'libvirt', 'qemu.conf') : join(flags.libvirtEtcDir, 'qemu.conf'),
     libvirtRunDir: flags.libvirtRunDir,
     qemuPidFile: join(flags.libvirtRunDir, 'qemu', ...(nonroot ? ['run'] : []), `${domainName}.pid`),

@@ -3,7 +3,7 @@ import { VmModelError } from '../errors.ts';
 type Reviver = (key: string, value: unknown, context: { readonly source?: string }) => unknown;
 
 const parseWithSource = JSON.parse as (text: string, reviver: Reviver) => unknown;
-const { rawJSON } = JSON as unknown as { readonly rawJSON: (this: void, text: string) => object };
+const jsonWithRaw = JSON as unknown as { rawJSON(text: string): object };
 /** Only a text with so many digits in a row can hold an integer beyond 2^53; all others take the fast parser. */
 const LONG_NUMBER = /\d{16}/;
 const INTEGER = /^-?\d+$/;
@@ -43,7 +43,7 @@ export function renderJson(value: unknown): string {
 }
 
 function bigintAsNumber(_key: string, value: unknown): unknown {
-  return typeof value === 'bigint' ? rawJSON(String(value)) : value;
+  return typeof value === 'bigint' ? jsonWithRaw.rawJSON(String(value)) : value;
 }
 
 function hasBigint(value: unknown): boolean {

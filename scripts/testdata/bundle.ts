@@ -1,0 +1,82 @@
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { basename, join, relative } from 'node:path';
+import { gunzipSync, gzipSync } from 'node:zlib';
+import { parseJson, renderJson } from '@virtwire/vm-model';
+
+/** A file of a folder of test data; JSON files are parsed, others are text. */
+type Entry = { readonly path: string } & ({ readonly json: unknown } | { readonly text: string });
+
+/**
+ * A folder of test data, whether it is a real one or a bundle. Paths are relative, with `/`.
+ *
+ * A bundle is gzip'd NDJSON, one line per file: `{"path":"001-a/vmi.json","json":{...}}` or `{"path":...,"text":"..."}`.
+ */
+export interface Files {
+  readonly paths: readonly string[];
+  has(path: string): boolean;
+  /** @throws {Error} when there is no such file. */
+  text(path: string): string;
+  /** Integers beyond 2^53 come as bigint. */
+  json(path: string): unknown;
+}
+
+/** Opens a folder, a single file (then the only path is its name) or a bundle. */
+export function openFiles(path: string): Files {
+  if (path.endsWith('.ndjson.gz')) return filesOf(parseBundle(readFileSync(path)));
+  return filesOf(listFiles(path).map((file) => readEntry(path, file)));
+}
+
+/** Packs a folder or a single file; the same input gives the same bytes. */
+export function renderBundle(path: string): Buffer {
+  const lines = listFiles(path)
+    .filter((file) => basename(file) !== 'README.md')
+    .map((file) => renderJson(readEntry(path, file)));
+  return gzipSync(`${lines.join('\n')}\n`, { level: 9 });
+}
+
+/** What a bundle holds, for comparing two of them whatever the compressor. */
+export function bundleText(bundle: Buffer): string {
+  return gunzipSync(bundle).toString('utf8');
+}
+
+function parseBundle(bundle: Buffer): readonly Entry[] {
+  return bundleText(bundle)
+    .trimEnd()
+    .split('\n')
+    .map((line) => parseJson(line) as Entry);
+}
+
+function listFiles(path: string): readonly string[] {
+  if (statSync(path).isFile()) return [path];
+  return readdirSync(path, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name))
+    .sort();
+}
+
+function readEntry(root: string, file: string): Entry {
+  const path = relative(root, file) === '' ? basename(file) : relative(root, file);
+  const text = readFileSync(file, 'utf8');
+  return file.endsWith('.json') ? { path, json: parseJson(text) } : { path, text };
+}
+
+function filesOf(entries: readonly Entry[]): Files {
+  const byPath = new Map(entries.map((entry) => [entry.path, entry]));
+  const find = (path: string): Entry => {
+    const entry = byPath.get(path);
+    if (entry === undefined) throw new Error(`no file ${path} in the test data`);
+    return entry;
+  };
+  return {
+    paths: [...byPath.keys()],
+    has: (path) => byPath.has(path),
+    text: (path) => {
+      const entry = find(path);
+      return 'text' in entry ? entry.text : renderJson(entry.json);
+    },
+    json: (path) => {
+      const entry = find(path);
+      return 'json' in entry ? structuredClone(entry.json) : parseJson(entry.text);
+    },
+  };
+}

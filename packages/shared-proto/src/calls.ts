@@ -15,8 +15,7 @@ export interface CallOptions {
  * that say more than success (RedefineCheckpoint, GetVMStats).
  */
 export type CallResult<T> =
-  | { readonly ok: true; readonly value: T }
-  | { readonly ok: false; readonly error: ProtoError; readonly answer?: T };
+  { readonly ok: true; readonly value: T } | { readonly ok: false; readonly error: ProtoError; readonly answer?: T };
 
 /** What a server tells a handler about the call that it serves. */
 export interface CallContext {

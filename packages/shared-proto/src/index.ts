@@ -1,12 +1,17 @@
 export type { CallContext, CallOptions, CallResult } from './calls.ts';
 export { unwrap } from './calls.ts';
 export type { CmdAnswer, CmdCalls, CmdClient, CmdHandlers } from './cmd/api.ts';
-export type { CmdRequest, CmdRequestInit, CmdResponse, CmdRpc, CmdRpcInfo, CmdRpcTypes, RpcTimeout } from './cmd/rpcs.ts';
+export { connectCmd } from './cmd/client.ts';
+export { vmiRequest } from './cmd/requests.ts';
+export type { CmdRequest, CmdRequestInit, CmdResponse, CmdRpc, CmdRpcInfo, RpcTimeout } from './cmd/rpcs.ts';
 export { CMD_RPC_NAMES, CMD_RPCS } from './cmd/rpcs.ts';
+export { serveCmd } from './cmd/server.ts';
 export type { ProtoErrorCode, ProtoErrorDetails } from './errors.ts';
 export { isConnectionLoss, isRetryable, PROTO_ERROR_CODES, ProtoError } from './errors.ts';
 export * as cmdV1 from './gen/kubevirt/cmd/v1/cmd.ts';
 export * as notifyV1 from './gen/kubevirt/notify/v1/notify.ts';
+export type { ConnectOptions } from './handshake.ts';
+export { checkJson } from './json-check.ts';
 export type {
   NotifyAnswer,
   NotifyClient,
@@ -17,4 +22,8 @@ export type {
   NotifyServer,
   PeerIdentity,
 } from './notify/api.ts';
+export { connectNotify } from './notify/client.ts';
+export type { NotifySenderDeps, NotifySenderOptions } from './notify/sender.ts';
+export { createNotifySender } from './notify/sender.ts';
+export { serveNotify } from './notify/server.ts';
 export type { RpcServer, ServeOptions } from './server.ts';

@@ -1,3 +1,11 @@
+import { mkdirSync, rmSync } from 'node:fs';
+import { createServer, type Server } from 'node:net';
+import { dirname } from 'node:path';
+
+import { ProtoError } from './errors.ts';
+import type { HostOptions, RpcHost } from './rpc-host.ts';
+import { fitSocketPath } from './socket-path.ts';
+
 /** Options of a server on a unix socket. */
 export interface ServeOptions {
   /** Connections at one time; the next one is closed at once. Default 256. */
@@ -13,6 +21,69 @@ export interface RpcServer extends AsyncDisposable {
   readonly socketPath: string;
   /** Connections that are open now, those that never sent a byte included. */
   readonly connectionCount: number;
-  /** Stops listening (which removes the socket file), lets running calls end, and cuts what is left after the grace time. */
+  /**
+   * Stops listening (which removes the file that it listened on), lets running calls end, and cuts what is left after
+   * the grace time, which is a second by default.
+   */
   stop(graceMs?: number): Promise<void>;
+}
+
+const DEFAULT_MAX_CONNECTIONS = 256;
+const DEFAULT_GRACE_MS = 1_000;
+
+/** Fills in the defaults of a host's limits. */
+export function hostOptions(options: ServeOptions): HostOptions {
+  return {
+    maxConnections: options.maxConnections ?? DEFAULT_MAX_CONNECTIONS,
+    onFault: options.onFault ?? (() => undefined),
+  };
+}
+
+/**
+ * Listens on a unix socket for a host. A file in its place is removed, a missing directory made (mode 0755).
+ *
+ * @throws {ProtoError} `ListenFailed`.
+ */
+export async function listenUnix(socketPath: string, host: RpcHost, options: HostOptions): Promise<RpcServer> {
+  using stack = new DisposableStack();
+  const server = createServer({ allowHalfOpen: true }, (socket) => host.accept(socket));
+  try {
+    mkdirSync(dirname(socketPath), { recursive: true, mode: 0o755 });
+    rmSync(socketPath, { force: true });
+    await listen(server, stack.use(fitSocketPath(socketPath)).path);
+  } catch (caught) {
+    const text = caught instanceof Error ? caught.message : String(caught);
+    throw new ProtoError('ListenFailed', `could not listen on ${socketPath}: ${text}`, { cause: caught });
+  }
+  server.on('error', options.onFault);
+  const resources = stack.move();
+  const stopOnce = once(async (graceMs: number) => {
+    const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+    await host.stop(graceMs);
+    await closed;
+    resources.dispose();
+  });
+  return {
+    socketPath,
+    get connectionCount() {
+      return host.connectionCount;
+    },
+    stop: (graceMs = DEFAULT_GRACE_MS) => stopOnce(graceMs),
+    [Symbol.asyncDispose]: () => stopOnce(DEFAULT_GRACE_MS),
+  };
+}
+
+function listen(server: Server, path: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(path, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+}
+
+function once(run: (graceMs: number) => Promise<void>): (graceMs: number) => Promise<void> {
+  let result: Promise<void> | undefined;
+  return (graceMs) => (result ??= run(graceMs));
 }

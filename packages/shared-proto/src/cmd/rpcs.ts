@@ -1,65 +1,16 @@
-import type * as cmd from '../gen/kubevirt/cmd/v1/cmd.ts';
-import type { DeepPartial } from '../gen/kubevirt/cmd/v1/cmd.ts';
-
-type Pair<Request, Response> = { readonly request: Request; readonly response: Response };
-
-/** Request and response of every RPC of the cmd service, by its name on the wire. */
-export interface CmdRpcTypes {
-  readonly SyncVirtualMachine: Pair<cmd.VMIRequest, cmd.Response>;
-  readonly PauseVirtualMachine: Pair<cmd.VMIRequest, cmd.Response>;
-  readonly UnpauseVirtualMachine: Pair<cmd.VMIRequest, cmd.Response>;
-  readonly FreezeVirtualMachine: Pair<cmd.FreezeRequest, cmd.Response>;
-  readonly UnfreezeVirtualMachine: Pair<cmd.VMIRequest, cmd.Response>;
-  readonly ResetVirtualMachine: Pair<cmd.VMIRequest, cmd.Response>;
-  readonly SoftRebootVirtualMachine: Pair<cmd.VMIRequest, cmd.Response>;
-  readonly ShutdownVirtualMachine: Pair<cmd.VMIRequest, cmd.Response>;
-  readonly KillVirtualMachine: Pair<cmd.VMIRequest, cmd.Response>;
-  readonly DeleteVirtualMachine: Pair<cmd.VMIRequest, cmd.Response>;
-  readonly MigrateVirtualMachine: Pair<cmd.MigrationRequest, cmd.Response>;
-  readonly SyncMigrationTarget: Pair<cmd.VMIRequest, cmd.Response>;
-  readonly CancelVirtualMachineMigration: Pair<cmd.VMIRequest, cmd.Response>;
-  readonly SignalTargetPodCleanup: Pair<cmd.VMIRequest, cmd.Response>;
-  readonly FinalizeVirtualMachineMigration: Pair<cmd.VMIRequest, cmd.Response>;
-  readonly HotplugHostDevices: Pair<cmd.VMIRequest, cmd.Response>;
-  readonly GetDomain: Pair<cmd.EmptyRequest, cmd.DomainResponse>;
-  readonly GetDomainStats: Pair<cmd.EmptyRequest, cmd.DomainStatsResponse>;
-  readonly GetGuestInfo: Pair<cmd.EmptyRequest, cmd.GuestInfoResponse>;
-  readonly GetUsers: Pair<cmd.EmptyRequest, cmd.GuestUserListResponse>;
-  readonly GetFilesystems: Pair<cmd.EmptyRequest, cmd.GuestFilesystemsResponse>;
-  readonly Ping: Pair<cmd.EmptyRequest, cmd.Response>;
-  readonly Exec: Pair<cmd.ExecRequest, cmd.ExecResponse>;
-  readonly GuestPing: Pair<cmd.GuestPingRequest, cmd.GuestPingResponse>;
-  readonly VirtualMachineMemoryDump: Pair<cmd.MemoryDumpRequest, cmd.Response>;
-  readonly GetQemuVersion: Pair<cmd.EmptyRequest, cmd.QemuVersionResponse>;
-  readonly SyncVirtualMachineCPUs: Pair<cmd.VMIRequest, cmd.Response>;
-  readonly SyncVirtualMachineMemory: Pair<cmd.VMIRequest, cmd.Response>;
-  readonly GetSEVInfo: Pair<cmd.EmptyRequest, cmd.SEVInfoResponse>;
-  readonly GetLaunchMeasurement: Pair<cmd.VMIRequest, cmd.LaunchMeasurementResponse>;
-  readonly InjectLaunchSecret: Pair<cmd.InjectLaunchSecretRequest, cmd.Response>;
-  readonly GetDomainDirtyRateStats: Pair<cmd.EmptyRequest, cmd.DirtyRateStatsResponse>;
-  readonly GetScreenshot: Pair<cmd.VMIRequest, cmd.ScreenshotResponse>;
-  readonly BackupVirtualMachine: Pair<cmd.BackupRequest, cmd.Response>;
-  readonly RedefineCheckpoint: Pair<cmd.RedefineCheckpointRequest, cmd.RedefineCheckpointResponse>;
-  readonly GetVMStats: Pair<cmd.VMStatsRequest, cmd.VMStatsResponse>;
-}
-
-/** Name of an RPC of the cmd service, as on the wire. */
-export type CmdRpc = keyof CmdRpcTypes;
-/** A whole request, as a server receives it. */
-export type CmdRequest<R extends CmdRpc> = CmdRpcTypes[R]['request'];
-/** A request as a caller writes it: what is left out is empty. */
-export type CmdRequestInit<R extends CmdRpc> = DeepPartial<CmdRequest<R>>;
-/** A whole response, as a client receives it. */
-export type CmdResponse<R extends CmdRpc> = CmdRpcTypes[R]['response'];
+import * as cmd from '../gen/kubevirt/cmd/v1/cmd.ts';
+import type { DeepPartial, MessageFns } from '../gen/kubevirt/cmd/v1/cmd.ts';
 
 /** How long KubeVirt's handler waits for an RPC: a fixed time, or what the request says plus a margin. */
 export type RpcTimeout = { readonly ms: number } | { readonly marginMs: number };
 
-/** What client and server know about an RPC beside its types. */
-export interface CmdRpcInfo {
-  /** The name that KubeVirt's handler uses for it in error texts. */
-  readonly command: string;
+/** What client and server know about an RPC. */
+export interface CmdRpcInfo<Request, Response> {
+  readonly request: MessageFns<Request>;
+  readonly response: MessageFns<Response>;
   readonly timeout: RpcTimeout;
+  /** The name that KubeVirt's handler uses for it in error texts; undefined if it passes gRPC errors on as they are. */
+  readonly command: string | undefined;
 }
 
 const SHORT: RpcTimeout = { ms: 5_000 };
@@ -67,49 +18,82 @@ const LONG: RpcTimeout = { ms: 20_000 };
 const FREEZE: RpcTimeout = { ms: 60_000 };
 const BY_REQUEST: RpcTimeout = { marginMs: 5_000 };
 
+function rpc<Request, Response>(
+  request: MessageFns<Request>,
+  response: MessageFns<Response>,
+  timeout: RpcTimeout,
+  command?: string,
+): CmdRpcInfo<Request, Response> {
+  return { request, response, timeout, command };
+}
+
 /**
- * Every RPC of the cmd service with its deadline and its name in error texts.
+ * Every RPC of the cmd service by its name on the wire.
  *
  * @source KubeVirt v1.9.0 pkg/virt-handler/cmd-client/client.go
  */
-export const CMD_RPCS: { readonly [R in CmdRpc]: CmdRpcInfo } = {
-  SyncVirtualMachine: { command: 'SyncVMI', timeout: LONG },
-  PauseVirtualMachine: { command: 'Pause', timeout: LONG },
-  UnpauseVirtualMachine: { command: 'Unpause', timeout: LONG },
-  FreezeVirtualMachine: { command: 'Freeze', timeout: FREEZE },
-  UnfreezeVirtualMachine: { command: 'Unfreeze', timeout: LONG },
-  ResetVirtualMachine: { command: 'Reset', timeout: LONG },
-  SoftRebootVirtualMachine: { command: 'SoftReboot', timeout: LONG },
-  ShutdownVirtualMachine: { command: 'Shutdown', timeout: LONG },
-  KillVirtualMachine: { command: 'Kill', timeout: LONG },
-  DeleteVirtualMachine: { command: 'Delete', timeout: LONG },
-  MigrateVirtualMachine: { command: 'Migrate', timeout: LONG },
-  SyncMigrationTarget: { command: 'SyncMigrationTarget', timeout: LONG },
-  CancelVirtualMachineMigration: { command: 'CancelMigration', timeout: LONG },
-  SignalTargetPodCleanup: { command: 'SignalTargetPodCleanup', timeout: LONG },
-  FinalizeVirtualMachineMigration: { command: 'FinalizeVirtualMachineMigration', timeout: LONG },
-  HotplugHostDevices: { command: 'HotplugHostDevices', timeout: LONG },
-  GetDomain: { command: 'GetDomain', timeout: SHORT },
-  GetDomainStats: { command: 'GetDomainStats', timeout: SHORT },
-  GetGuestInfo: { command: 'GetGuestInfo', timeout: SHORT },
-  GetUsers: { command: 'GetUsers', timeout: SHORT },
-  GetFilesystems: { command: 'GetFilesystems', timeout: SHORT },
-  Ping: { command: 'Ping', timeout: SHORT },
-  Exec: { command: 'Exec', timeout: BY_REQUEST },
-  GuestPing: { command: 'GuestPing', timeout: BY_REQUEST },
-  VirtualMachineMemoryDump: { command: 'Memorydump', timeout: LONG },
-  GetQemuVersion: { command: 'GetQemuVersion', timeout: SHORT },
-  SyncVirtualMachineCPUs: { command: 'SyncVirtualMachineCPUs', timeout: LONG },
-  SyncVirtualMachineMemory: { command: 'SyncVirtualMachineMemory', timeout: LONG },
-  GetSEVInfo: { command: 'GetSEVInfo', timeout: SHORT },
-  GetLaunchMeasurement: { command: 'GetLaunchMeasurement', timeout: SHORT },
-  InjectLaunchSecret: { command: 'InjectLaunchSecret', timeout: LONG },
-  GetDomainDirtyRateStats: { command: 'GetDomainDirtyRateStats', timeout: LONG },
-  GetScreenshot: { command: 'GetScreenshot', timeout: SHORT },
-  BackupVirtualMachine: { command: 'Backup', timeout: LONG },
-  RedefineCheckpoint: { command: 'RedefineCheckpoint', timeout: LONG },
-  GetVMStats: { command: 'GetVMStats', timeout: SHORT },
-};
+export const CMD_RPCS = {
+  SyncVirtualMachine: rpc(cmd.VMIRequest, cmd.Response, LONG, 'SyncVMI'),
+  PauseVirtualMachine: rpc(cmd.VMIRequest, cmd.Response, LONG, 'Pause'),
+  UnpauseVirtualMachine: rpc(cmd.VMIRequest, cmd.Response, LONG, 'Unpause'),
+  FreezeVirtualMachine: rpc(cmd.FreezeRequest, cmd.Response, FREEZE, 'Freeze'),
+  UnfreezeVirtualMachine: rpc(cmd.VMIRequest, cmd.Response, LONG, 'Unfreeze'),
+  ResetVirtualMachine: rpc(cmd.VMIRequest, cmd.Response, LONG, 'Reset'),
+  SoftRebootVirtualMachine: rpc(cmd.VMIRequest, cmd.Response, LONG, 'SoftReboot'),
+  ShutdownVirtualMachine: rpc(cmd.VMIRequest, cmd.Response, LONG, 'Shutdown'),
+  KillVirtualMachine: rpc(cmd.VMIRequest, cmd.Response, LONG, 'Kill'),
+  DeleteVirtualMachine: rpc(cmd.VMIRequest, cmd.Response, LONG, 'Delete'),
+  MigrateVirtualMachine: rpc(cmd.MigrationRequest, cmd.Response, LONG, 'Migrate'),
+  SyncMigrationTarget: rpc(cmd.VMIRequest, cmd.Response, LONG, 'SyncMigrationTarget'),
+  CancelVirtualMachineMigration: rpc(cmd.VMIRequest, cmd.Response, LONG, 'CancelMigration'),
+  SignalTargetPodCleanup: rpc(cmd.VMIRequest, cmd.Response, LONG, 'SignalTargetPodCleanup'),
+  FinalizeVirtualMachineMigration: rpc(cmd.VMIRequest, cmd.Response, LONG, 'FinalizeVirtualMachineMigration'),
+  HotplugHostDevices: rpc(cmd.VMIRequest, cmd.Response, LONG, 'HotplugHostDevices'),
+  GetDomain: rpc(cmd.EmptyRequest, cmd.DomainResponse, SHORT, 'GetDomain'),
+  GetDomainStats: rpc(cmd.EmptyRequest, cmd.DomainStatsResponse, SHORT, 'GetDomainStats'),
+  GetGuestInfo: rpc(cmd.EmptyRequest, cmd.GuestInfoResponse, SHORT, 'GetGuestInfo'),
+  GetUsers: rpc(cmd.EmptyRequest, cmd.GuestUserListResponse, SHORT, 'GetUsers'),
+  GetFilesystems: rpc(cmd.EmptyRequest, cmd.GuestFilesystemsResponse, SHORT, 'GetFilesystems'),
+  Ping: rpc(cmd.EmptyRequest, cmd.Response, SHORT, 'Ping'),
+  Exec: rpc(cmd.ExecRequest, cmd.ExecResponse, BY_REQUEST),
+  GuestPing: rpc(cmd.GuestPingRequest, cmd.GuestPingResponse, BY_REQUEST),
+  VirtualMachineMemoryDump: rpc(cmd.MemoryDumpRequest, cmd.Response, LONG, 'Memorydump'),
+  GetQemuVersion: rpc(cmd.EmptyRequest, cmd.QemuVersionResponse, SHORT, 'GetQemuVersion'),
+  SyncVirtualMachineCPUs: rpc(cmd.VMIRequest, cmd.Response, LONG, 'SyncVirtualMachineCPUs'),
+  SyncVirtualMachineMemory: rpc(cmd.VMIRequest, cmd.Response, LONG, 'SyncVirtualMachineMemory'),
+  GetSEVInfo: rpc(cmd.EmptyRequest, cmd.SEVInfoResponse, SHORT, 'GetSEVInfo'),
+  GetLaunchMeasurement: rpc(cmd.VMIRequest, cmd.LaunchMeasurementResponse, SHORT, 'GetLaunchMeasurement'),
+  InjectLaunchSecret: rpc(cmd.InjectLaunchSecretRequest, cmd.Response, LONG, 'InjectLaunchSecret'),
+  GetDomainDirtyRateStats: rpc(cmd.EmptyRequest, cmd.DirtyRateStatsResponse, LONG, 'GetDomainDirtyRateStats'),
+  GetScreenshot: rpc(cmd.VMIRequest, cmd.ScreenshotResponse, SHORT),
+  BackupVirtualMachine: rpc(cmd.BackupRequest, cmd.Response, LONG, 'Backup'),
+  RedefineCheckpoint: rpc(cmd.RedefineCheckpointRequest, cmd.RedefineCheckpointResponse, LONG),
+  GetVMStats: rpc(cmd.VMStatsRequest, cmd.VMStatsResponse, SHORT, 'GetVMStats'),
+} as const;
+
+/** Name of an RPC of the cmd service, as on the wire. */
+export type CmdRpc = keyof typeof CMD_RPCS;
+/** A whole request, as a server receives it. */
+export type CmdRequest<R extends CmdRpc> = ReturnType<(typeof CMD_RPCS)[R]['request']['decode']>;
+/** A request as a caller writes it: what is left out is empty. */
+export type CmdRequestInit<R extends CmdRpc> = DeepPartial<CmdRequest<R>>;
+/** A whole response, as a client receives it. */
+export type CmdResponse<R extends CmdRpc> = ReturnType<(typeof CMD_RPCS)[R]['response']['decode']>;
 
 /** Names of all RPCs of the cmd service. */
 export const CMD_RPC_NAMES = Object.keys(CMD_RPCS) as readonly CmdRpc[];
+
+/** What is known about an RPC, typed by its name. */
+export function rpcInfo<R extends CmdRpc>(name: R): CmdRpcInfo<CmdRequest<R>, CmdResponse<R>> {
+  return CMD_RPCS[name] as unknown as CmdRpcInfo<CmdRequest<R>, CmdResponse<R>>;
+}
+
+/** The method's path in HTTP/2. */
+export function rpcPath(name: CmdRpc): string {
+  return `/kubevirt.cmd.v1.Cmd/${name}`;
+}
+
+/** The method's name in TypeScript. */
+export function methodName<R extends CmdRpc>(name: R): Uncapitalize<R> {
+  return (name.charAt(0).toLowerCase() + name.slice(1)) as Uncapitalize<R>;
+}

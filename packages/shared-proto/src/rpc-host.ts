@@ -1,0 +1,133 @@
+import type { Duplex } from 'node:stream';
+
+import { Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData, status } from '@grpc/grpc-js';
+
+import { normaliseAuthority } from './authority/connection.ts';
+import { MAX_CONCURRENT_CALLS, MAX_RECEIVE_BYTES, MAX_SEND_BYTES, tooLargeText } from './limits.ts';
+
+/** One RPC as a server has it: bytes in, bytes out. What it throws should be a {@link StatusError}. */
+export interface RpcMethod {
+  readonly path: string;
+  handle(request: Buffer, signal: AbortSignal): Promise<Uint8Array>;
+}
+
+/** A failure that is to travel as a gRPC status; internal to the servers of this package. */
+export class StatusError extends Error {
+  override readonly name = 'StatusError';
+  readonly code: number;
+
+  constructor(code: number, details: string) {
+    super(details);
+    this.code = code;
+  }
+}
+
+/** Limits of a host. */
+export interface HostOptions {
+  readonly maxConnections: number;
+  readonly onFault: (error: Error) => void;
+}
+
+/** Serves RPCs on connections that others have accepted. */
+export interface RpcHost {
+  readonly connectionCount: number;
+  accept(connection: Duplex): void;
+  /** Lets running calls end, and cuts what is left after the grace time. */
+  stop(graceMs: number): Promise<void>;
+}
+
+const SERVER_OPTIONS = {
+  'grpc.max_receive_message_length': MAX_RECEIVE_BYTES,
+  'grpc.max_concurrent_streams': MAX_CONCURRENT_CALLS,
+  'grpc.enable_channelz': 0,
+};
+
+/** How a peer looks that closed without reading what was sent to it, as liveness probes do. */
+const HANG_UPS: readonly string[] = ['EPIPE', 'ECONNRESET'];
+
+const asBuffer = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+const asIs = (bytes: Buffer): Buffer => bytes;
+
+/** Creates a host for some RPCs; every other one answers UNIMPLEMENTED. */
+export function createRpcHost(methods: readonly RpcMethod[], options: HostOptions): RpcHost {
+  const server = new Server(SERVER_OPTIONS);
+  for (const method of methods) {
+    server.register(
+      method.path,
+      (call: UnaryCall, answer: Answer) => serveCall(method, call, answer),
+      asBuffer,
+      asIs,
+      'unary',
+    );
+  }
+  const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
+  const connections = new Set<Duplex>();
+  let isStopped = false;
+  return {
+    get connectionCount() {
+      return connections.size;
+    },
+    accept: (raw) => {
+      if (isStopped || connections.size >= options.maxConnections) {
+        if (!isStopped) options.onFault(new Error(`refused a connection: ${connections.size} are open`));
+        raw.on('error', () => undefined);
+        raw.destroy();
+        return;
+      }
+      const connection = normaliseAuthority(raw);
+      connections.add(connection);
+      connection.once('close', () => connections.delete(connection));
+      connection.on('error', (error: NodeJS.ErrnoException) => {
+        if (!HANG_UPS.includes(error.code ?? '')) options.onFault(error);
+      });
+      injector.injectConnection(connection);
+    },
+    stop: async (graceMs) => {
+      isStopped = true;
+      await shutDown(server, graceMs);
+      for (const connection of connections) connection.destroy();
+    },
+  };
+}
+
+type UnaryCall = ServerUnaryCall<Buffer, Uint8Array>;
+type Answer = sendUnaryData<Uint8Array>;
+
+function serveCall(method: RpcMethod, call: UnaryCall, answer: Answer): void {
+  const abort = new AbortController();
+  call.on('cancelled', () => abort.abort());
+  void runCall(method, call.request, abort.signal).then((result) => {
+    if (result instanceof StatusError) answer({ code: result.code, details: result.message });
+    else answer(null, result);
+  });
+}
+
+async function runCall(method: RpcMethod, request: Buffer, signal: AbortSignal): Promise<Uint8Array | StatusError> {
+  try {
+    const bytes = await method.handle(request, signal);
+    if (bytes.length <= MAX_SEND_BYTES) return bytes;
+    return new StatusError(status.RESOURCE_EXHAUSTED, tooLargeText(bytes.length));
+  } catch (caught) {
+    if (caught instanceof StatusError) return caught;
+    return new StatusError(status.UNKNOWN, errorText(caught));
+  }
+}
+
+/** The text of anything thrown; never empty, since an empty message would read as success to some peers (FM-1.3). */
+export function errorText(caught: unknown): string {
+  const text = caught instanceof Error ? caught.message : String(caught);
+  return text === '' ? 'unknown error' : text;
+}
+
+function shutDown(server: Server, graceMs: number): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => {
+      server.forceShutdown();
+      resolve();
+    }, graceMs);
+    server.tryShutdown(() => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+}

@@ -1,0 +1,48 @@
+/**
+ * `npm run vectors -- FAMILY [DIR]`: runs a folder of reference cases through the product's public functions.
+ *
+ * Prints one line per case that differs and ends with `N passed, N failed`. Exit code: 0 all passed, 1 a case failed,
+ * 2 bad usage.
+ */
+import { existsSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { type Files, openFiles } from '../testdata/bundle.ts';
+import { FAMILIES } from './families/index.ts';
+import type { RunFamily } from './family.ts';
+import { runFamily } from './run.ts';
+
+const ROOT = resolve(import.meta.dirname, '../..');
+
+function usage(problem: string): number {
+  const known = [...FAMILIES.keys()].sort().join(', ');
+  process.stderr.write(`${problem}\nusage: npm run vectors -- FAMILY [DIR]\nfamilies: ${known}\n`);
+  return 2;
+}
+
+function open(family: string, directory: string | undefined): Files | undefined {
+  const path = directory === undefined ? join(ROOT, `testdata/${family}.ndjson.gz`) : resolve(directory);
+  return existsSync(path) ? openFiles(path) : undefined;
+}
+
+async function main(args: readonly string[]): Promise<number> {
+  const [family, directory, ...rest] = args;
+  if (family === undefined) return usage('no family given');
+  if (family === '--help' || family === '-h') return usage('Runs reference cases through the product.');
+  if (rest.length > 0) return usage(`unexpected argument ${rest.join(' ')}`);
+  const run: RunFamily | undefined = FAMILIES.get(family);
+  if (run === undefined) return usage(`unknown family ${family}`);
+  const files = open(family, directory);
+  if (files === undefined) return usage(`no folder ${directory ?? family}`);
+  const { passed, failures } = await runFamily(run, files);
+  for (const { name, differences } of failures) process.stdout.write(`${name}: ${oneLine(differences)}\n`);
+  if (passed + failures.length === 0) return usage(`no case of family ${family} in ${directory ?? 'the test data'}`);
+  process.stdout.write(`${passed} passed, ${failures.length} failed\n`);
+  return failures.length === 0 ? 0 : 1;
+}
+
+function oneLine(differences: readonly string[]): string {
+  const [first = '', ...more] = differences;
+  return `${first.replaceAll('\n', '\\n')}${more.length > 0 ? ` (and ${String(more.length)} more)` : ''}`;
+}
+
+process.exitCode = await main(process.argv.slice(2));

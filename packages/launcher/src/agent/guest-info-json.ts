@@ -1,3 +1,4 @@
+import { renderJson } from '@virtwire/vm-model';
 import type { AgentFacts, AgentFilesystem, AgentNumber, AgentOsInfo, AgentUser } from './types.ts';
 
 /** Users and file systems in a GuestInfo answer; the lists of their own have no limit. */
@@ -45,15 +46,6 @@ function renderTimezone(timezone: { readonly zone: string; readonly offset: Agen
   return `${timezone?.zone ?? ''}, ${String(timezone?.offset ?? 0)}`;
 }
 
-/** JSON text in Go's form: HTML characters escaped, 64-bit integers as plain digits. */
-export function renderGoJson(value: unknown): string {
-  const rawJson = (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON;
-  const text = JSON.stringify(value, (_key, field: unknown) =>
-    typeof field === 'bigint' ? rawJson(field.toString()) : field,
-  );
-  return text.replace(/[<>&\u2028\u2029]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`);
-}
-
 /**
  * Body of a GetGuestInfo answer.
  *
@@ -62,7 +54,7 @@ export function renderGoJson(value: unknown): string {
 export function renderGuestInfo(facts: AgentFacts): string {
   const commands = facts.supportedCommands?.map(({ name, enabled }) => ({ name, ...withoutEmpty({ enabled }) }));
   const disks = facts.filesystems?.slice(0, GUEST_INFO_LIST_LIMIT).map(filesystemJson) ?? [];
-  return renderGoJson({
+  return renderJson({
     ...withoutEmpty({
       guestAgentVersion: facts.version,
       supportedCommands: commands,
@@ -78,10 +70,10 @@ export function renderGuestInfo(facts: AgentFacts): string {
 
 /** Body of a GetUsers answer: all users. */
 export function renderUsers(facts: AgentFacts): string {
-  return renderGoJson((facts.users ?? []).map(userJson));
+  return renderJson((facts.users ?? []).map(userJson));
 }
 
 /** Body of a GetFilesystems answer: all file systems. */
 export function renderFilesystems(facts: AgentFacts): string {
-  return renderGoJson((facts.filesystems ?? []).map(filesystemJson));
+  return renderJson((facts.filesystems ?? []).map(filesystemJson));
 }

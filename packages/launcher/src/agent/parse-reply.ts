@@ -1,3 +1,4 @@
+import { parseJson } from '@virtwire/vm-model';
 import type { AgentCommand, AgentFacts, AgentFilesystem, AgentNumber } from './types.ts';
 
 /** Longest reply that is looked at. Real ones have kilobytes; libvirt itself stops at 10 MiB. */
@@ -6,13 +7,6 @@ export const MAX_REPLY_CHARS = 8 * 1024 * 1024;
 export const MAX_ENTRIES = 10_000;
 const MAX_TEXT_CHARS = 64 * 1024;
 
-type Reviver = (this: unknown, key: string, value: unknown, context: { source?: string }) => unknown;
-
-const keepIntegers: Reviver = (_key, value, { source }) =>
-  typeof value === 'number' && !Number.isSafeInteger(value) && source !== undefined && /^-?\d+$/.test(source)
-    ? BigInt(source)
-    : value;
-
 /**
  * The `return` member of an agent's reply; undefined when the text is no JSON object, is too long or has none.
  * Integers beyond a double's precision come as bigint.
@@ -20,8 +14,7 @@ const keepIntegers: Reviver = (_key, value, { source }) =>
 export function parseReturn(reply: string): unknown {
   if (reply.length > MAX_REPLY_CHARS) return undefined;
   try {
-    const parse = JSON.parse as (text: string, reviver: Reviver) => unknown;
-    const value = parse(reply, keepIntegers);
+    const value = parseJson(reply);
     return typeof value === 'object' && value !== null && 'return' in value ? value.return : undefined;
   } catch {
     return undefined;

@@ -1,3 +1,4 @@
+import { parseDuration } from '@virtwire/vm-model';
 import { LauncherError } from '../errors.ts';
 
 /** What the command line of virt-launcher says, with the release's defaults filled in. */
@@ -79,35 +80,17 @@ const FLAGS: Readonly<Record<string, readonly [Kind, Key, string | number | bool
   'libvirt-etc-dir': ['string', 'libvirtEtcDir', '/etc/libvirt'],
 };
 
-const DURATION_UNIT_MS: Readonly<Record<string, number>> = {
-  ns: 1e-6,
-  us: 1e-3,
-  µs: 1e-3,
-  ms: 1,
-  s: 1_000,
-  m: 60_000,
-  h: 3_600_000,
-};
-
-/**
- * Reads a duration as Go prints and accepts it: `255s`, `3m0s`, `1.5h`, `0`.
- *
- * @throws {LauncherError} `BadFlag`
- */
-export function parseDurationMs(text: string): number {
-  if (text === '0') return 0;
-  const parts = /^([+-]?)((?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|ms|s|m|h))+$/.exec(text);
-  if (parts === null) throw new LauncherError('BadFlag', `invalid duration "${text}"`);
-  let sum = 0;
-  for (const [, amount, unit] of text.matchAll(/(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)/g)) {
-    sum += Number(amount) * (DURATION_UNIT_MS[unit ?? ''] ?? 0);
+function parseDurationFlag(flag: string, text: string): number {
+  try {
+    return parseDuration(text);
+  } catch (caught) {
+    throw LauncherError.from(caught, 'BadFlag', `invalid argument "${text}" for "--${flag}" flag: `);
   }
-  return parts[1] === '-' ? -sum : sum;
 }
 
 function parseValue(flag: string, kind: Kind, text: string): string | number | boolean {
   if (kind === 'string') return text;
-  if (kind === 'duration') return parseDurationMs(text);
+  if (kind === 'duration') return parseDurationFlag(flag, text);
   if (kind === 'bool') {
     if (/^(1|t|T|true|TRUE|True)$/.test(text)) return true;
     if (/^(0|f|F|false|FALSE|False)$/.test(text)) return false;

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { domainName } from '@virtwire/vm-model';
 import type { LauncherFlags } from './flags.ts';
 
 /** uid and gid of the user `qemu` inside a launcher pod. */
@@ -22,27 +23,11 @@ export interface LauncherPaths {
   readonly qemuLogFile: string;
 }
 
-/**
- * Libvirt's name of the domain of a VMI.
- *
- * @source KubeVirt v1.9.0 pkg/virt-launcher/virtwrap/api/schema.go
- */
-export function domainNameOf(namespace: string, name: string): string {
-  return `${namespace}_${name}`;
-}
-
-/** Namespace and name of a VMI from its domain's name: split at the first underscore; without one it lies in `default`. */
-export function parseDomainName(domainName: string): { namespace: string; name: string } {
-  const at = domainName.indexOf('_');
-  if (at < 0) return { namespace: 'default', name: domainName };
-  return { namespace: domainName.slice(0, at), name: domainName.slice(at + 1) };
-}
-
 /** @source KubeVirt v1.9.0 cmd/virt-launcher/virt-launcher.go:159 and virtwrap/util/libvirt_helper.go */
 export function launcherPaths(flags: LauncherFlags): LauncherPaths {
   const socketsDir = join(flags.kubevirtShareDir, 'sockets');
   const vmiDir = join(flags.privateDir, flags.uid);
-  const domainName = domainNameOf(flags.namespace, flags.name);
+  const domain = domainName(flags.namespace, flags.name);
   const nonroot = flags.runAsNonroot;
   return {
     socketsDir,
@@ -56,9 +41,9 @@ export function launcherPaths(flags: LauncherFlags): LauncherPaths {
     virtlogdConf: join(flags.libvirtRunDir, 'virtlogd.conf'),
     qemuConf: nonroot ? join(flags.privateDir, 'libvirt', 'qemu.conf') : join(flags.libvirtEtcDir, 'qemu.conf'),
     libvirtRunDir: flags.libvirtRunDir,
-    qemuPidFile: join(flags.libvirtRunDir, 'qemu', ...(nonroot ? ['run'] : []), `${domainName}.pid`),
+    qemuPidFile: join(flags.libvirtRunDir, 'qemu', ...(nonroot ? ['run'] : []), `${domain}.pid`),
     qemuLogFile: nonroot
-      ? join(flags.privateDir, 'libvirt', 'qemu', 'log', `${domainName}.log`)
-      : join('/var/log/libvirt/qemu', `${domainName}.log`),
+      ? join(flags.privateDir, 'libvirt', 'qemu', 'log', `${domain}.log`)
+      : join('/var/log/libvirt/qemu', `${domain}.log`),
   };
 }

@@ -24,59 +24,16 @@ export const PAUSED_REASON = {
   postcopy: 12,
 } as const;
 
-const STATUS: Readonly<Record<number, string>> = {
-  0: 'NoState',
-  1: 'Running',
-  2: 'Blocked',
-  3: 'Paused',
-  4: 'ShuttingDown',
-  5: 'Shutoff',
-  6: 'Crashed',
-  7: 'PMSuspended',
-};
-
-const PAUSED_REASONS = [
-  ...['Unknown', 'User', 'Migration', 'Save', 'Dump', 'IOError', 'Watchdog', 'FromSnapshot', 'ShuttingDown'],
-  ...['Snapshot', 'Crashed', 'StartingUp', 'Postcopy', 'PostcopyFailed'],
-];
-
-const REASON: Readonly<Record<number, readonly string[]>> = {
-  [DOMAIN_STATE.paused]: PAUSED_REASONS,
-  [DOMAIN_STATE.shutdown]: ['Unknown', 'User'],
-  [DOMAIN_STATE.shutoff]: [
-    ...['Unknown', 'Shutdown', 'Destroyed', 'Crashed', 'Migrated', 'Saved', 'Failed', 'FromSnapshot'],
-  ],
-  [DOMAIN_STATE.crashed]: ['Unknown', 'Panicked'],
-};
-
-/**
- * KubeVirt's word for a libvirt state; empty for a number it has no word for.
- *
- * @source KubeVirt v1.9.0 pkg/virt-launcher/virtwrap/util/libvirt_helper.go:52
- */
-export function statusOfState(state: number): string {
-  return STATUS[state] ?? '';
-}
-
-/**
- * KubeVirt's word for why a domain is in its state: `Unknown` where the state has no reasons of its own, empty for a
- * reason newer than the table.
- *
- * @source KubeVirt v1.9.0 pkg/virt-launcher/virtwrap/util/libvirt_helper.go:66
- */
-export function reasonOfState(state: number, reason: number): string {
-  const reasons = REASON[state];
-  return reasons === undefined ? 'Unknown' : (reasons[reason] ?? '');
-}
+const DOWN: ReadonlySet<number> = new Set([
+  DOMAIN_STATE.noState,
+  DOMAIN_STATE.shutdown,
+  DOMAIN_STATE.shutoff,
+  DOMAIN_STATE.crashed,
+]);
 
 /** True when no guest runs and none is about to go on: NOSTATE, SHUTDOWN, SHUTOFF, CRASHED. */
 export function isDown(state: number): boolean {
-  return (
-    state === DOMAIN_STATE.noState ||
-    state === DOMAIN_STATE.shutdown ||
-    state === DOMAIN_STATE.shutoff ||
-    state === DOMAIN_STATE.crashed
-  );
+  return DOWN.has(state);
 }
 
 const HEALTHY_PAUSES: ReadonlySet<number> = new Set([

@@ -1,9 +1,9 @@
+import { GONE_STATUS, lifeCycleOf, reasonOf, renderTime } from '@virtwire/vm-model';
 import type { Domain, DomainSpec, DomainStatus } from '@virtwire/vm-model';
-import { DOMAIN_STATE, reasonOfState, statusOfState } from '../domain/state.ts';
+import { DOMAIN_STATE, PAUSED_REASON } from '../domain/state.ts';
 import type { DomainStateReason } from '../domain/libvirt-port.ts';
 import type { DomainEvent } from './domain-event.ts';
 import { JOB_OPERATION, LIFECYCLE, LIFECYCLE_DETAIL } from './domain-event.ts';
-import { renderTime } from './domain-document.ts';
 
 /** What libvirt answered about a domain when an event was handled. */
 export interface ObservedDomain {
@@ -18,11 +18,9 @@ export type NotifyEventType = 'ADDED' | 'MODIFIED';
 
 /** The words for a domain's state. */
 export function describeState(state: DomainStateReason | undefined): Pick<DomainStatus, 'Status' | 'Reason'> {
-  if (state === undefined) return { Status: 'NoState', Reason: 'NonExistent' };
-  return {
-    Status: statusOfState(state.state) as NonNullable<DomainStatus['Status']>,
-    Reason: reasonOfState(state.state, state.reason) as NonNullable<DomainStatus['Reason']>,
-  };
+  if (state === undefined) return GONE_STATUS;
+  const status = lifeCycleOf(state.state);
+  return { Status: status, Reason: reasonOf(status, state.reason) };
 }
 
 /**
@@ -74,5 +72,5 @@ export function startsTargetMonitor(event: DomainEvent | undefined): boolean {
 
 /** True while the VM is paused because a disk failed. */
 export function isPausedForIoError(state: DomainStateReason | undefined): boolean {
-  return state?.state === DOMAIN_STATE.paused && reasonOfState(state.state, state.reason) === 'IOError';
+  return state?.state === DOMAIN_STATE.paused && state.reason === PAUSED_REASON.ioError;
 }

@@ -1,4 +1,4 @@
-import { type SaxesAttributePlain, SaxesParser, type SaxesTagPlain } from 'saxes';
+import { SaxesParser, type SaxesTagPlain } from 'saxes';
 import { VmModelError } from '../errors.ts';
 import type { DomainSpec } from '../gen/domain-types.gen.ts';
 import { formatGoTime } from '../time.ts';
@@ -10,10 +10,22 @@ type Fields = Record<string, unknown>;
 
 /** An element that is open; what it fills depends on `kind`. */
 type Frame =
-  | { readonly kind: 'struct'; readonly plan: TypePlan; readonly target: Fields; text: string }
+  | {
+      readonly kind: 'struct';
+      readonly plan: TypePlan;
+      readonly target: Fields;
+      readonly forget?: Forget;
+      text: string;
+    }
   | { readonly kind: 'scalar'; readonly field: FieldPlan; readonly target: Fields; text: string }
   | { readonly kind: 'path'; readonly fields: readonly FieldPlan[]; readonly target: Fields; readonly depth: number }
   | { readonly kind: 'skip' };
+
+/** Where a plain struct hangs: it goes again when nothing was in it, as in the whole sparse form. */
+interface Forget {
+  readonly owner: Fields;
+  readonly key: string;
+}
 
 const ALIAS_PREFIX = 'ua-';
 /** As in Go's decoder. */
@@ -109,20 +121,19 @@ class Reader {
       return this.#enterStruct(tag, plan, item);
     }
     const target = (owner[field.key] ??= {}) as Fields;
-    return this.#enterStruct(tag, plan, target);
+    return this.#enterStruct(tag, plan, target, field.isPointer ? undefined : { owner, key: field.key });
   }
 
-  #enterStruct(tag: SaxesTagPlain, plan: TypePlan, target: Fields): Frame {
+  #enterStruct(tag: SaxesTagPlain, plan: TypePlan, target: Fields, forget?: Forget): Frame {
     if (plan.xmlName !== undefined) {
       const space = this.#namespaceOf(tag.name);
       target['XMLName'] = { ...(space === '' ? {} : { Space: space }), Local: localName(tag.name) };
     }
-    for (const [name, value] of Object.entries(tag.attributes) as [string, SaxesAttributePlain | string][]) {
-      const text = typeof value === 'string' ? value : value.value;
+    for (const [name, text] of Object.entries(tag.attributes)) {
       const field = plan.attributes.find((f) => f.xml.kind === 'attribute' && f.xml.name === localName(name));
       if (field !== undefined && !isDeclaration(name)) this.#assign(plan, field, target, text);
     }
-    return { kind: 'struct', plan, target, text: '' };
+    return { kind: 'struct', plan, target, text: '', ...(forget === undefined ? {} : { forget }) };
   }
 
   #close(): void {
@@ -133,18 +144,23 @@ class Reader {
     } else if (frame?.kind === 'struct') {
       const field = frame.plan.content.find((f) => f.xml.kind === 'text');
       if (field !== undefined) this.#assign(frame.plan, field, frame.target, frame.text);
+      if (frame.forget !== undefined && Object.keys(frame.target).length === 0) {
+        Reflect.deleteProperty(frame.forget.owner, frame.forget.key);
+      }
     }
   }
 
   /** Stores a scalar; a zero value of a plain field stays out, as in the whole sparse form. */
   #assign(plan: TypePlan, field: FieldPlan, target: Fields, text: string): void {
     const value = this.#scalar(field, text);
-    if (plan.name === 'Alias' && typeof value === 'string') {
-      const isUserDefined = value.startsWith(ALIAS_PREFIX);
-      Object.assign(target, { Name: isUserDefined ? value.slice(ALIAS_PREFIX.length) : value });
-      if (isUserDefined) target['UserDefined'] = true;
-      return;
+    if (plan.name === 'Alias' && typeof value === 'string' && value.startsWith(ALIAS_PREFIX)) {
+      target['UserDefined'] = true;
+      return this.#store(field, target, value.slice(ALIAS_PREFIX.length));
     }
+    this.#store(field, target, value);
+  }
+
+  #store(field: FieldPlan, target: Fields, value: unknown): void {
     if (!field.isPointer && (value === '' || value === 0 || value === false)) {
       Reflect.deleteProperty(target, field.key);
     } else {

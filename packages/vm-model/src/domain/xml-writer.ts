@@ -118,12 +118,12 @@ function objectOf(field: FieldPlan, item: unknown): Fields {
 
 /** @returns undefined when nothing is written. */
 function scalarText(plan: TypePlan, field: FieldPlan, value: unknown, owner: Fields): string | undefined {
+  if (plan.name === 'Alias' && owner['UserDefined'] === true) return ALIAS_PREFIX + valueText(field, value ?? '');
   if (value === undefined || value === null) {
     if (field.isPointer || !field.xmlAlways) return undefined;
     return zeroText(field);
   }
   const text = valueText(field, value);
-  if (plan.name === 'Alias' && field.key === 'Name') return owner['UserDefined'] === true ? ALIAS_PREFIX + text : text;
   return !field.isPointer && !field.xmlAlways && text === zeroText(field) ? undefined : text;
 }
 

@@ -63,7 +63,7 @@ export interface ConverterOptions {
 }
 
 /** Directories and sockets of a launcher that appear in the domain. */
-export interface LauncherPaths {
+export interface DomainPaths {
   /** `/var/run/kubevirt-private` */
   readonly privateDir: string;
   /** `/var/run/kubevirt-ephemeral-disks` */
@@ -77,7 +77,7 @@ export interface LauncherPaths {
 }
 
 /** The paths of a launcher pod; the launcher's flags may move some. */
-export const DEFAULT_LAUNCHER_PATHS: LauncherPaths = {
+export const DEFAULT_DOMAIN_PATHS: DomainPaths = {
   privateDir: '/var/run/kubevirt-private',
   ephemeralDir: '/var/run/kubevirt-ephemeral-disks',
   containerDiskDir: '/var/run/kubevirt/container-disks',
@@ -122,7 +122,7 @@ export interface Circumstances {
   /** File names found in `firmwareDir`. */
   readonly firmwareFiles: ReadonlySet<string>;
   readonly logVerbosity: number;
-  readonly paths: LauncherPaths;
+  readonly paths: DomainPaths;
   readonly podCpuSet: readonly number[];
   /** Names of PVC, DataVolume and ephemeral volumes that are block devices in the pod. */
   readonly blockVolumes: ReadonlySet<string>;

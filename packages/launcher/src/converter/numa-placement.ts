@@ -1,0 +1,119 @@
+import type { DomainController, DomainHostDevice, DomainSpec } from '@virtwire/vm-model';
+
+import { LauncherError } from '../errors.ts';
+import type { HostPciFacts } from './circumstances.ts';
+import { renderPciAddress } from './pci-address.ts';
+
+const MAX_BUS = 255;
+
+interface Placeable {
+  readonly address: string;
+  readonly device: DomainHostDevice;
+  readonly cell: number;
+}
+
+/**
+ * Puts passed-through PCI devices behind an expander bus of the guest NUMA cell that lies on the device's host node.
+ * A device that cannot be placed stays where libvirt puts it; strict placement refuses it instead.
+ *
+ * @throws {LauncherError} `ConvertFailed` when strict placement is impossible.
+ * @source KubeVirt v1.9.0 pkg/virt-launcher/virtwrap/converter/pci-placement.go
+ */
+export function placeOnHostNuma(spec: DomainSpec, host: ReadonlyMap<string, HostPciFacts>, isStrict: boolean): void {
+  const failures: string[] = [];
+  const placeable: Placeable[] = [];
+  for (const device of sortedPciDevices(spec, failures)) {
+    const cell = guestCellOf(device.address, spec, host);
+    if (typeof cell === 'number') placeable.push({ ...device, cell });
+    else failures.push(`device ${device.address} cannot be placed on a NUMA-aware PCIe topology: ${cell}`);
+  }
+  if (isStrict && failures.length > 0) {
+    throw strictError(`strict PCI NUMA-aware placement failed: ${failures.join('; ')}`);
+  }
+  try {
+    buildTopology(spec, placeable);
+  } catch (error) {
+    if (isStrict) throw error;
+  }
+}
+
+function sortedPciDevices(
+  spec: DomainSpec,
+  failures: string[],
+): readonly { readonly address: string; readonly device: DomainHostDevice }[] {
+  const result: { address: string; device: DomainHostDevice }[] = [];
+  for (const device of spec.Devices.HostDevices ?? []) {
+    if (device.Type !== 'pci') continue;
+    const source = device.Source?.Address;
+    if (source === undefined) {
+      failures.push('PCI host device has no source address, skipping pcie-expander-bus assignment');
+      continue;
+    }
+    const address = renderPciAddress(source);
+    const guest = device.Address;
+    if (guest?.Domain || guest?.Bus || guest?.Slot || guest?.Function) {
+      failures.push(`device ${address} already has a guest PCI address, skipping pcie-expander-bus assignment`);
+      continue;
+    }
+    result.push({ address, device });
+  }
+  return result.sort((a, b) => (a.address < b.address ? -1 : 1));
+}
+
+/** The guest cell on the device's host node: by memory binding, else through a vCPU pinned there; a text is the reason. */
+function guestCellOf(address: string, spec: DomainSpec, host: ReadonlyMap<string, HostPciFacts>): number | string {
+  const node = host.get(address)?.numaNode;
+  if (node === undefined) return 'no guest NUMA node mapping is available';
+  const bound = (spec.NUMATune?.MemNodes ?? []).filter(({ NodeSet }) => NodeSet === String(node));
+  if (bound.length === 1) return bound[0]?.CellID ?? 0;
+  return 'no guest NUMA node mapping is available';
+}
+
+function buildTopology(spec: DomainSpec, devices: readonly Placeable[]): void {
+  const created: DomainController[] = [];
+  const addresses = new Map<DomainHostDevice, string>();
+  let index = highestControllerIndex(spec);
+  let lastBus = MAX_BUS;
+  for (const cell of [...new Set(devices.map((device) => device.cell))].sort((a, b) => a - b)) {
+    const expander: DomainController = { Type: 'pci', Index: String(++index), Model: 'pcie-expander-bus' };
+    created.push(expander);
+    const ofCell = devices.filter((device) => device.cell === cell);
+    for (const [slot, { address, device }] of ofCell.entries()) {
+      if (index >= lastBus - 1) {
+        throw strictError(
+          `failed to create PCIe topology with NUMA alignment: failed to place device ${address}: insufficient bus ` +
+            'numbers for NUMA-aligned PCIe topology: current controller index ' +
+            `${String(index)}, last assigned expander bus number ${String(lastBus)}`,
+        );
+      }
+      const port = rootPort(++index, expander.Index ?? '', slot);
+      created.push(port);
+      addresses.set(device, port.Index ?? '');
+    }
+    lastBus = MAX_BUS - created.length + 1;
+    expander.Target = { BusNr: lastBus, NUMANode: cell };
+  }
+  if (created.length > 0) spec.Devices.Controllers = [...(spec.Devices.Controllers ?? []), ...created];
+  for (const [device, bus] of addresses) device.Address = pciAddress(bus, '0x00');
+}
+
+function rootPort(index: number, bus: string, slot: number): DomainController {
+  return {
+    Type: 'pci',
+    Index: String(index),
+    Model: 'pcie-root-port',
+    Address: pciAddress(bus, `0x${slot.toString(16).padStart(2, '0')}`),
+  };
+}
+
+function pciAddress(bus: string, slot: string): NonNullable<DomainHostDevice['Address']> {
+  return { Type: 'pci', Domain: '0x0000', Bus: bus, Slot: slot, Function: '0x0' };
+}
+
+function highestControllerIndex(spec: DomainSpec): number {
+  return Math.max(0, ...(spec.Devices.Controllers ?? []).map(({ Index }) => Number(Index ?? 0)));
+}
+
+function strictError(reason: string): LauncherError {
+  return new LauncherError('ConvertFailed', `failed to process strict PCIe NUMA-aware topology: ${reason}`);
+}

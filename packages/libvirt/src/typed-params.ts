@@ -71,7 +71,9 @@ export class TypedParams implements Iterable<TypedParam> {
 
   /** Name to value; of a repeated name the first value. */
   toObject(): Record<string, TypedParamValue> {
-    return Object.fromEntries(this.list.toReversed().map((param) => [param.field, param.value]));
+    const out: Record<string, TypedParamValue> = {};
+    for (const { field, value } of this.list) if (!Object.hasOwn(out, field)) out[field] = value;
+    return out;
   }
 
   #find(name: string): TypedParam | undefined {

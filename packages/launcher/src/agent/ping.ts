@@ -1,0 +1,62 @@
+import type { Logger } from '@virtwire/telemetry';
+import { splitDomainName } from '@virtwire/vm-model';
+import { findDomain } from '../domain/find-domain.ts';
+import type { LibvirtPort } from '../domain/libvirt-port.ts';
+import { isLibvirtCode, isNoDomain, LIBVIRT_ERROR } from '../domain/libvirt-port.ts';
+import { isHealthyPause } from '../domain/state.ts';
+import { textOf } from '../errors.ts';
+import type { K8sEvent } from '../events/k8s-event.ts';
+import type { MetadataCache } from '../metadata/cache.ts';
+
+/** What a ping needs. */
+export interface GuestPingDeps {
+  readonly libvirt: Pick<LibvirtPort, 'lookupDomainByName' | 'getState' | 'agentCommand'>;
+  readonly metadata: MetadataCache;
+  readonly log: Logger;
+  /** The VMI asks for silence: probes succeed without a question. */
+  readonly areProbesPaused: () => boolean;
+  readonly sendK8sEvent: (event: K8sEvent) => Promise<void>;
+}
+
+async function isPausedButHealthy(libvirt: GuestPingDeps['libvirt'], domainName: string): Promise<boolean> {
+  try {
+    const domain = await findDomain(libvirt, domainName);
+    if (domain === undefined) return true;
+    const { state, reason } = await libvirt.getState(domain);
+    return isHealthyPause(state, reason);
+  } catch {
+    return true;
+  }
+}
+
+async function isExcused(deps: GuestPingDeps, domainName: string, caught: unknown): Promise<boolean> {
+  if (!isLibvirtCode(caught, LIBVIRT_ERROR.agentUnresponsive) && !isNoDomain(caught)) return false;
+  const migration = deps.metadata.migration.load();
+  if (migration?.StartTimestamp !== undefined && migration.EndTimestamp === undefined) return true;
+  return isPausedButHealthy(deps.libvirt, domainName);
+}
+
+/**
+ * Asks the guest agent whether it is there, for a probe of the pod.
+ *
+ * @throws the agent's failure, unless the VM rests for a good reason; then a Kubernetes event was sent as well.
+ * @source KubeVirt v1.9.0 pkg/virt-launcher/virtwrap/manager.go GuestPing
+ */
+export async function pingGuest(deps: GuestPingDeps, domainName: string): Promise<void> {
+  if (deps.areProbesPaused()) return;
+  try {
+    const domain = await deps.libvirt.lookupDomainByName(domainName);
+    await deps.libvirt.agentCommand(domain, '{"execute":"guest-ping"}');
+  } catch (caught) {
+    if (await isExcused(deps, domainName, caught)) {
+      const text = `GuestPing for ${domainName} failed with ${textOf(caught)}`;
+      deps.log.info(`${text} but the VM is healthy; suppressing probe error`);
+      return;
+    }
+    deps.log.warn({ reason: caught }, 'GuestAgentPing probe failed');
+    const { name } = splitDomainName(domainName);
+    const message = `GuestAgentPing probe failed for VMI ${name}`;
+    await deps.sendK8sEvent({ type: 'Warning', reason: 'GuestAgentPingFailed', message });
+    throw caught;
+  }
+}

@@ -1,0 +1,82 @@
+import type { CmdHandlers, cmdV1 } from '@virtwire/shared-proto';
+import type { Logger } from '@virtwire/telemetry';
+import type { Lifecycle } from '../domain/lifecycle.ts';
+import type { DomainSync } from '../domain/sync.ts';
+import { LauncherError, textOf } from '../errors.ts';
+import type { SyncOptions } from './complete-options.ts';
+import { completeOptions } from './complete-options.ts';
+import { vmiRpc } from './vmi-rpc.ts';
+
+/** What the methods need. */
+export interface LifecycleRpcDeps {
+  readonly sync: DomainSync<SyncOptions>;
+  readonly lifecycle: Lifecycle;
+  readonly log: Logger;
+  /** Name of this pod; empty when unknown. */
+  readonly podName: string;
+  /** Ends a launcher that still waits for its domain. */
+  readonly exitEarly: () => void;
+}
+
+function checkPlugins(options: cmdV1.VirtualMachineOptions | undefined): void {
+  const text = Buffer.from(options?.pluginsJson ?? []).toString('utf8');
+  if (text === '') return;
+  let plugins: unknown;
+  try {
+    plugins = JSON.parse(text);
+  } catch (caught) {
+    throw new LauncherError('BadRequest', `failed to deserialize plugins from options: ${textOf(caught)}`);
+  }
+  if (plugins === null || (Array.isArray(plugins) && plugins.length === 0)) return;
+  throw new LauncherError('NotSupportedYet', 'domain hooks of plugins are not supported yet');
+}
+
+/** Methods that start, pause and end the VM. `@source KubeVirt v1.9.0 pkg/virt-launcher/virtwrap/cmd-server/server.go` */
+export function lifecycleHandlers({ sync, lifecycle, log, podName, exitEarly }: LifecycleRpcDeps) {
+  return {
+    syncVirtualMachine: vmiRpc<cmdV1.VMIRequest>(
+      log,
+      { success: 'Synced vmi', failure: 'Failed to sync vmi' },
+      async (vmi, vmiLog, { options }) => {
+        checkPlugins(options);
+        await sync.sync(vmi, completeOptions(vmi, options), vmiLog);
+      },
+    ),
+    pauseVirtualMachine: vmiRpc<cmdV1.VMIRequest>(
+      log,
+      { success: 'Paused vmi', failure: 'Failed to pause vmi' },
+      (vmi, vmiLog) => lifecycle.pause(vmi, vmiLog),
+    ),
+    unpauseVirtualMachine: vmiRpc<cmdV1.VMIRequest>(
+      log,
+      { success: 'Unpaused vmi', failure: 'Failed to unpause vmi' },
+      (vmi, vmiLog) => lifecycle.unpause(vmi, vmiLog),
+    ),
+    shutdownVirtualMachine: vmiRpc<cmdV1.VMIRequest>(
+      log,
+      { success: 'Signaled vmi shutdown', failure: 'Failed to signal shutdown for vmi' },
+      (vmi, vmiLog) => lifecycle.shutdown(vmi, vmiLog),
+    ),
+    killVirtualMachine: vmiRpc<cmdV1.VMIRequest>(
+      log,
+      { success: 'Signaled vmi kill', failure: 'Failed to kill vmi' },
+      (vmi, vmiLog) => lifecycle.kill(vmi, vmiLog),
+    ),
+    deleteVirtualMachine: vmiRpc<cmdV1.VMIRequest>(
+      log,
+      { success: 'Signaled vmi deletion', failure: 'Failed to signal deletion for vmi' },
+      (vmi, vmiLog) => lifecycle.delete(vmi, vmiLog),
+    ),
+    signalTargetPodCleanup: vmiRpc<cmdV1.VMIRequest>(
+      log,
+      { success: 'Handled target pod cleanup', failure: 'Failed to signal target pod cleanup' },
+      (vmi, vmiLog) => {
+        if (podName !== '' && vmi.status?.migrationState?.targetPod === podName) {
+          vmiLog.info(`Signaled target pod ${podName} to cleanup`);
+          exitEarly();
+        }
+        return Promise.resolve();
+      },
+    ),
+  } satisfies CmdHandlers;
+}

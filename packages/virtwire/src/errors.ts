@@ -1,9 +1,11 @@
 /** Every code of {@link VirtwireError}; the README lists the same ones. */
 export const VIRTWIRE_ERROR_CODES = [
+  'AlreadyExists',
   'AlreadyRunning',
   'BadManifest',
   'BadState',
   'Cancelled',
+  'Conflict',
   'MissingFile',
   'MissingTool',
   'NoLauncher',

@@ -95,12 +95,10 @@ function undoTable(run: RunTool): Undo {
  * @throws {VirtwireError} `BadState` that names what is left; it stays in the journal for the next try.
  */
 export async function releaseOwner(journal: Journal, run: RunTool, owner: string): Promise<void> {
-  const table = undoTable(run);
   const left: string[] = [];
   for (const entry of [...journal.entries(owner)].reverse()) {
     try {
-      await undoOne(table, entry);
-      journal.forget(entry);
+      await releaseEntry(journal, run, entry);
     } catch (caught) {
       left.push(`${entry.resource.kind}: ${errorText(caught)}`);
     }
@@ -108,7 +106,9 @@ export async function releaseOwner(journal: Journal, run: RunTool, owner: string
   if (left.length > 0) throw new VirtwireError('BadState', `cannot remove all of ${owner}: ${left.join('; ')}`);
 }
 
-async function undoOne(table: Undo, entry: JournalEntry): Promise<void> {
-  const undo = table[entry.resource.kind] as (resource: Resource) => Promise<void> | void; // same key
+/** Removes one thing that was made. */
+export async function releaseEntry(journal: Journal, run: RunTool, entry: JournalEntry): Promise<void> {
+  const undo = undoTable(run)[entry.resource.kind] as (resource: Resource) => Promise<void> | void; // same key
   await undo(entry.resource);
+  journal.forget(entry);
 }

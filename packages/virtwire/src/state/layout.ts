@@ -17,8 +17,10 @@ export interface NodeLayout {
   readonly runcRoot: string;
   readonly cniDir: string;
   readonly logsDir: string;
+  /** Disks of claims: `<namespace>/<claim>/disk.img`. */
+  readonly claimsDir: string;
+  readonly recordsDir: string;
   readonly vmisDir: string;
-  readonly manifestsDir: string;
   readonly journalFile: string;
   readonly lockFile: string;
   /** Handler's KubeVirt directories. */
@@ -47,8 +49,9 @@ export function nodeLayout(directory = DEFAULT_STATE_DIR): NodeLayout {
     runcRoot: join(runDir, 'runc'),
     cniDir: join(runDir, 'cni'),
     logsDir: join(stateDir, 'logs'),
+    claimsDir: join(stateDir, 'claims'),
+    recordsDir: join(stateDir, 'records'),
     vmisDir: join(stateDir, 'vmis'),
-    manifestsDir: join(stateDir, 'manifests'),
     journalFile: join(stateDir, 'journal.jsonl'),
     lockFile: join(stateDir, 'node.lock'),
     handlerShareDir: join(runDir, 'kubevirt'),

@@ -1,0 +1,114 @@
+import { parseQuantity, volumeKind } from '@virtwire/vm-model';
+import type { Quantity, Vmi, Volume } from '@virtwire/vm-model';
+import type { Problem } from './problem.ts';
+
+/** What may stand behind a volume on a node without Kubernetes. */
+const VOLUME_KINDS: ReadonlySet<string> = new Set([
+  'containerDisk',
+  'emptyDisk',
+  'hostDisk',
+  'persistentVolumeClaim',
+  'ephemeral',
+  'cloudInitNoCloud',
+  'cloudInitConfigDrive',
+]);
+
+type Report = (field: string, what: string) => void;
+
+function checkQuantity(report: Report, field: string, quantity: Quantity | undefined): void {
+  if (quantity === undefined || parseQuantity(quantity) !== undefined) return;
+  report(field, `"${quantity}" is no quantity: write for example 512Mi, 2Gi or 500m`);
+}
+
+function checkQuantities(report: Report, { spec }: Vmi): void {
+  const { memory, resources } = spec.domain;
+  checkQuantity(report, 'spec.domain.memory.guest', memory?.guest);
+  checkQuantity(report, 'spec.domain.memory.maxGuest', memory?.maxGuest);
+  for (const list of ['requests', 'limits'] as const) {
+    for (const [name, amount] of Object.entries(resources?.[list] ?? {})) {
+      checkQuantity(report, `spec.domain.resources.${list}.${name}`, amount);
+    }
+  }
+  if (memory?.guest === undefined && resources?.requests?.['memory'] === undefined && resources?.limits?.['memory'] === undefined) {
+    report('spec.domain.memory.guest', 'is missing: say how much memory the guest gets, for example 512Mi');
+  }
+}
+
+function checkUnique(report: Report, field: string, names: readonly unknown[]): void {
+  const seen = new Set<unknown>();
+  for (const [i, name] of names.entries()) {
+    if (typeof name !== 'string' || name === '') report(`${field}[${i}].name`, 'is missing');
+    else if (seen.has(name)) report(`${field}[${i}].name`, `"${name}" is used twice`);
+    seen.add(name);
+  }
+}
+
+function checkVolume(report: Report, field: string, volume: Volume): void {
+  const kind = volumeKind(volume);
+  if (kind === undefined) return report(field, 'has no source: add for example containerDisk or emptyDisk');
+  if (!VOLUME_KINDS.has(kind)) return report(`${field}.${kind}`, 'needs Kubernetes: not available on a node without it');
+  checkQuantity(report, `${field}.emptyDisk.capacity`, volume.emptyDisk?.capacity);
+  checkQuantity(report, `${field}.hostDisk.capacity`, volume.hostDisk?.capacity);
+  if (volume.hostDisk?.type === 'DiskOrCreate' && volume.hostDisk.capacity === undefined) {
+    report(`${field}.hostDisk.capacity`, 'is missing: a disk to create needs a size');
+  }
+  for (const source of ['cloudInitNoCloud', 'cloudInitConfigDrive'] as const) {
+    const data = volume[source];
+    if (data?.secretRef !== undefined || data?.networkDataSecretRef !== undefined) {
+      report(`${field}.${source}`, 'secrets need Kubernetes: put the data in userData and networkData');
+    }
+  }
+}
+
+function checkDisks(report: Report, { spec }: Vmi): void {
+  const volumes = spec.volumes ?? [];
+  const disks = spec.domain.devices.disks ?? [];
+  checkUnique(report, 'spec.volumes', volumes.map((volume) => volume.name));
+  checkUnique(report, 'spec.domain.devices.disks', disks.map((disk) => disk.name));
+  for (const [i, volume] of volumes.entries()) checkVolume(report, `spec.volumes[${i}]`, volume);
+  for (const [i, disk] of disks.entries()) {
+    if (volumes.some((volume) => volume.name === disk.name)) continue;
+    report(`spec.domain.devices.disks[${i}].name`, `no volume is named "${disk.name}": add it to spec.volumes`);
+  }
+}
+
+function checkNetworks(report: Report, { spec }: Vmi): void {
+  const networks = spec.networks ?? [];
+  const interfaces = spec.domain.devices.interfaces ?? [];
+  checkUnique(report, 'spec.networks', networks.map((network) => network.name));
+  for (const [i, network] of networks.entries()) {
+    const field = `spec.networks[${i}]`;
+    if (network.pod === undefined) report(field, 'only the pod network exists on a node without Kubernetes: write pod: {}');
+    if (!interfaces.some((nic) => nic.name === network.name)) report(`${field}.name`, `no interface is named "${network.name}"`);
+  }
+  for (const [i, nic] of interfaces.entries()) {
+    const field = `spec.domain.devices.interfaces[${i}]`;
+    if (!networks.some((network) => network.name === nic.name)) {
+      report(`${field}.name`, `no network is named "${nic.name}": add it to spec.networks`);
+    }
+    if (nic.masquerade === undefined && nic.bridge === undefined) report(field, 'binding must be masquerade or bridge');
+  }
+  if (networks.length > 1) report('spec.networks[1]', 'a node without Kubernetes gives each VM one network');
+}
+
+/** Checks what the manifest itself says; files are looked at elsewhere. */
+export function validateVmi(file: string, vmi: Vmi): Problem[] {
+  const problems: Problem[] = [];
+  const report: Report = (field, what) => void problems.push({ where: file, field, what });
+  const lists: readonly [string, unknown][] = [
+    ['spec.volumes', vmi.spec.volumes],
+    ['spec.networks', vmi.spec.networks],
+    ['spec.domain.devices.disks', vmi.spec.domain.devices.disks],
+    ['spec.domain.devices.interfaces', vmi.spec.domain.devices.interfaces],
+  ];
+  for (const [field, list] of lists) {
+    if (list === undefined) continue;
+    const isList = Array.isArray(list) && list.every((entry) => typeof entry === 'object' && entry !== null);
+    if (!isList) report(field, 'must be a list of objects');
+  }
+  if (problems.length > 0) return problems;
+  checkQuantities(report, vmi);
+  checkDisks(report, vmi);
+  checkNetworks(report, vmi);
+  return problems;
+}

@@ -1,6 +1,4 @@
 #!/usr/bin/env node
-import { once } from 'node:events';
-
 import { PidHandle } from '@virtwire/host';
 import { createLogger, type Logger } from '@virtwire/telemetry';
 
@@ -27,7 +25,7 @@ async function main(args: readonly string[]): Promise<number> {
 
 async function run(log: Logger, options: CliOptions): Promise<number> {
   const stop = new AbortController();
-  const stopped = Promise.race(['SIGTERM', 'SIGINT'].map((name) => once(process, name, { signal: stop.signal })));
+  const stopped = Promise.race(['SIGTERM', 'SIGINT'].map((name) => signalled(name, stop.signal)));
   using pod = PidHandle.open(options.podPid);
   using root = pod.root();
   const deps = { log, sink: createProxySink(log, options.target) };
@@ -41,6 +39,14 @@ async function run(log: Logger, options: CliOptions): Promise<number> {
   const reason = await Promise.race([stopped.then(() => EXIT.stopped), podEnd(pod, stop.signal)]);
   stop.abort();
   return reason;
+}
+
+function signalled(name: string, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const onSignal = (): void => resolve();
+    process.once(name, onSignal);
+    signal.addEventListener('abort', () => process.off(name, onSignal), { once: true });
+  });
 }
 
 async function podEnd(pod: PidHandle, signal: AbortSignal): Promise<number> {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { createServer, type Server, type Socket } from 'node:net';
 
-import { listenUnix, PidHandle, SafePath } from '@virtwire/host';
+import { listenUnix, PidHandle, type SafePath } from '@virtwire/host';
 import type { Logger } from '@virtwire/telemetry';
 
 import { PipeError } from './errors.ts';

@@ -1,3 +1,6 @@
+import * as cmdV1 from './gen/kubevirt/cmd/v1/cmd.ts';
+import * as notifyV1 from './gen/kubevirt/notify/v1/notify.ts';
+
 export type { CallContext, CallOptions, CallResult } from './calls.ts';
 export { unwrap } from './calls.ts';
 export type { CmdAnswer, CmdCalls, CmdClient, CmdHandlers } from './cmd/api.ts';
@@ -8,8 +11,6 @@ export { CMD_RPC_NAMES, CMD_RPCS } from './cmd/rpcs.ts';
 export { serveCmd } from './cmd/server.ts';
 export type { ProtoErrorCode, ProtoErrorDetails } from './errors.ts';
 export { isConnectionLoss, isRetryable, PROTO_ERROR_CODES, ProtoError } from './errors.ts';
-export * as cmdV1 from './gen/kubevirt/cmd/v1/cmd.ts';
-export * as notifyV1 from './gen/kubevirt/notify/v1/notify.ts';
 export type { ConnectOptions } from './handshake.ts';
 export { checkJson } from './json-check.ts';
 export type {
@@ -27,3 +28,5 @@ export type { NotifySenderDeps, NotifySenderOptions } from './notify/sender.ts';
 export { createNotifySender } from './notify/sender.ts';
 export { serveNotify } from './notify/server.ts';
 export type { RpcServer, ServeOptions } from './server.ts';
+/** The messages of both services, each with `encode`, `decode` and `fromPartial`. */
+export { cmdV1, notifyV1 };

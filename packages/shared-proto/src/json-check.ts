@@ -1,5 +1,7 @@
 /** Deeper documents are refused: what walks them recursively would overflow the stack. Real ones stay under 30. */
 const MAX_DEPTH = 200;
+/** A `null` with this much space around it is nothing that anybody prints. */
+const MAX_NULL_BYTES = 64;
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const OPENING: readonly number[] = [0x7b, 0x5b];
@@ -20,6 +22,11 @@ export function checkJson(bytes: Uint8Array): string | undefined {
   } catch (caught) {
     return caught instanceof Error ? caught.message : String(caught);
   }
+}
+
+/** Says whether bytes are JSON's `null`, which a launcher written in Go takes for options and then crashes on. */
+export function isJsonNull(bytes: Uint8Array): boolean {
+  return bytes.length < MAX_NULL_BYTES && Buffer.from(bytes).toString().trim() === 'null';
 }
 
 function isTooDeep(bytes: Uint8Array): boolean {

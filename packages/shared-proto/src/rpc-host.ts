@@ -14,9 +14,9 @@ export interface RpcMethod {
 /** A failure that is to travel as a gRPC status; internal to the servers of this package. */
 export class StatusError extends Error {
   override readonly name = 'StatusError';
-  readonly code: number;
+  readonly code: status;
 
-  constructor(code: number, details: string) {
+  constructor(code: status, details: string) {
     super(details);
     this.code = code;
   }

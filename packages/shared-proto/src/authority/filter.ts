@@ -56,17 +56,9 @@ export class AuthorityFilter {
     const out: Buffer[] = [];
     let rest = this.#pending.length === 0 ? chunk : Buffer.concat([this.#pending, chunk]);
     this.#pending = NOTHING;
-    while (rest.length > 0) {
-      if (this.isTransparent) {
-        out.push(rest);
-        break;
-      }
-      const used = this.#step(rest, out);
-      rest = rest.subarray(used);
-      if (used > 0 || this.isTransparent) continue;
-      this.#pending = rest;
-      break;
-    }
+    for (let used = 1; used > 0 && rest.length > 0; rest = rest.subarray(used)) used = this.#step(rest, out);
+    if (this.isTransparent) out.push(rest);
+    else this.#pending = rest;
     return out;
   }
 
@@ -79,8 +71,9 @@ export class AuthorityFilter {
     return out;
   }
 
-  /** @returns how many bytes it has dealt with; 0 if it needs more. */
+  /** @returns how many bytes it has dealt with; 0 if it needs more, or deals with no more at all. */
   #step(bytes: Buffer, out: Buffer[]): number {
+    if (this.isTransparent) return 0;
     if (this.#mode === 'preface') return this.#readPreface(bytes, out);
     if (this.#passing > 0) {
       const part = bytes.subarray(0, this.#passing);

@@ -31,18 +31,19 @@ export interface CmdClient extends CmdCalls, Disposable {
 }
 
 /** What a launcher answers: nothing for plain success, or the fields of the response (success unless it says not). */
-export type CmdAnswer<R extends CmdRpc> = DeepPartial<CmdResponse<R>> | void;
+export type CmdAnswer<R extends CmdRpc> = DeepPartial<CmdResponse<R>> | undefined;
 
 /**
  * The launcher's side of the cmd service, one method per RPC; one that is missing answers UNIMPLEMENTED.
  *
  * An error that is thrown travels as `success` false with its text (Exec, GuestPing and GetVMStats: as a gRPC error
- * of code Unknown). `vmi` and `options` of a request are present and `vmi` holds a JSON object: calls that break
- * that rule are answered before a method sees them.
+ * of code Unknown). In a VMIRequest `vmi` and `options` are present, and `vmi` holds a JSON object: calls that break
+ * that rule are answered before a method sees them. Everything else is as the peer sent it: `timeoutSeconds` may be
+ * zero or negative, `options` bytes may be no JSON.
  */
 export type CmdHandlers = {
   readonly [R in CmdRpc as Uncapitalize<R>]?: (
     request: CmdRequest<R>,
     context: CallContext,
-  ) => Promise<CmdAnswer<R>> | CmdAnswer<R>;
+  ) => Promise<CmdAnswer<R>> | Promise<void> | CmdAnswer<R>;
 };

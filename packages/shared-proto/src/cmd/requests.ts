@@ -1,13 +1,18 @@
 import { ProtoError } from '../errors.ts';
 import type { VMIRequest, VirtualMachineOptions } from '../gen/kubevirt/cmd/v1/cmd.ts';
 import type { DeepPartial } from '../gen/kubevirt/cmd/v1/cmd.ts';
+import { isJsonNull } from '../json-check.ts';
 import { type CmdRequest, type CmdRequestInit, type CmdRpc, rpcInfo } from './rpcs.ts';
 
 /** VMIRequests that KubeVirt's handler sends without `options`. */
 const WITHOUT_OPTIONS: readonly CmdRpc[] = ['GetLaunchMeasurement', 'GetScreenshot'];
 /** RPCs whose request is a VMIRequest are those with an `options` message; others have bytes there. */
-type OptionsHolder = { options?: unknown };
-type VmiHolder = { vmi?: unknown };
+interface OptionsHolder {
+  options?: unknown;
+}
+interface VmiHolder {
+  vmi?: unknown;
+}
 
 /**
  * Renders a VMIRequest.
@@ -36,7 +41,7 @@ export function buildRequest<R extends CmdRpc>(
   const message = request.fromPartial((init ?? {}) as Parameters<typeof request.fromPartial>[0]);
   completeVmi(message as VmiHolder);
   completeOptions(rpc, message as OptionsHolder);
-  return findFault(rpc, message as object) ?? message;
+  return findFault(rpc, message) ?? message;
 }
 
 function completeVmi(message: VmiHolder): void {
@@ -56,8 +61,4 @@ function findFault(rpc: CmdRpc, message: object): ProtoError | undefined {
     return new ProtoError('BadRequest', `${rpc} must not carry null as its options`);
   }
   return undefined;
-}
-
-function isJsonNull(bytes: Uint8Array): boolean {
-  return bytes.length < 64 && Buffer.from(bytes).toString().trim() === 'null';
 }

@@ -15,7 +15,7 @@ const STATUS_ERRORS: readonly CmdRpc[] = ['Exec', 'GuestPing', 'GetVMStats'];
 /** The words of grpc-go for bytes that are no message. */
 const UNMARSHAL_TEXT = 'grpc: error unmarshalling request: proto: cannot parse invalid wire-format data';
 
-type Handle<R extends CmdRpc> = (request: CmdRequest<R>, context: CallContext) => Promise<CmdAnswer<R>> | CmdAnswer<R>;
+type Handle<R extends CmdRpc> = (request: CmdRequest<R>, context: CallContext) => Promise<CmdAnswer<R>>;
 
 /**
  * Serves a launcher's cmd socket: the cmd service and its info service, for peers of every release.
@@ -42,7 +42,8 @@ function cmdMethods(handlers: CmdHandlers): readonly RpcMethod[] {
     const handler = handlers[methodName(rpc)];
     if (handler === undefined) return [];
     // The handler of a name takes that name's request; TypeScript cannot follow that through the loop.
-    return [cmdMethod(rpc, handler.bind(handlers) as unknown as Handle<typeof rpc>)];
+    const handle = handler.bind(handlers) as unknown as Handle<typeof rpc>;
+    return [cmdMethod(rpc, handle)];
   });
 }
 
@@ -52,7 +53,7 @@ function cmdMethod<R extends CmdRpc>(rpc: R, handler: Handle<R>): RpcMethod {
     path: rpcPath(rpc),
     handle: async (bytes, signal) => {
       const request = decodeRequest(rpc, bytes);
-      const refusal = checkRequest(rpc, request as object);
+      const refusal = checkRequest(rpc, request);
       if (refusal !== undefined) return response.encode(failure(rpc, refusal)).finish();
       try {
         return response.encode(success(rpc, await handler(request, { signal }))).finish();

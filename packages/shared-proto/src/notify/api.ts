@@ -18,12 +18,18 @@ export interface NotifyContext extends CallContext {
 }
 
 /** What a handler answers: nothing for success, or a failure with its text. */
-export type NotifyAnswer = DeepPartial<Response> | void;
+export type NotifyAnswer = DeepPartial<Response> | undefined;
 
 /** The handler's side of the notify service. An error that is thrown travels as `success` false with its text. */
 export interface NotifyHandlers {
-  handleDomainEvent(request: DomainEventRequest, context: NotifyContext): Promise<NotifyAnswer> | NotifyAnswer;
-  handleK8sEvent(request: K8sEventRequest, context: NotifyContext): Promise<NotifyAnswer> | NotifyAnswer;
+  handleDomainEvent(
+    request: DomainEventRequest,
+    context: NotifyContext,
+  ): NotifyAnswer | Promise<NotifyAnswer> | Promise<void>;
+  handleK8sEvent(
+    request: K8sEventRequest,
+    context: NotifyContext,
+  ): NotifyAnswer | Promise<NotifyAnswer> | Promise<void>;
 }
 
 /** The way into a notify server for the connections of one pipe. */

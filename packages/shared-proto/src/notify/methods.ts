@@ -16,7 +16,10 @@ export const NOTIFY_PATHS = {
 /** The words of grpc-go for bytes that are no message. */
 const UNMARSHAL_TEXT = 'grpc: error unmarshalling request: proto: cannot parse invalid wire-format data';
 
-type Handle<Request> = (request: Request, context: NotifyContext) => Promise<NotifyAnswer> | NotifyAnswer;
+type Handle<Request> = (
+  request: Request,
+  context: NotifyContext,
+) => NotifyAnswer | Promise<NotifyAnswer> | Promise<void>;
 
 /** The methods of the notify services for the connections of one peer. */
 export function notifyMethods(
@@ -50,9 +53,9 @@ function eventMethod<Request>(
 }
 
 /** Never a gRPC error: an old launcher would drop its connection and retry for 20 s (FM-1.4). */
-async function answerOf(run: () => Promise<NotifyAnswer> | NotifyAnswer): Promise<NotifyAnswer> {
+async function answerOf(run: () => ReturnType<Handle<unknown>>): Promise<NotifyAnswer> {
   try {
-    return await run();
+    return (await run()) ?? undefined;
   } catch (caught) {
     return { success: false, message: errorText(caught) };
   }

@@ -8,9 +8,9 @@ import { connectNotify } from './client.ts';
 
 /** What a sender needs from the world; tests give it a clock of their own. */
 export interface NotifySenderDeps {
-  connect?(socketPath: string, signal: AbortSignal): Promise<NotifyClient>;
-  nowMs?(): number;
-  sleep?(ms: number, signal: AbortSignal): Promise<void>;
+  readonly connect?: (socketPath: string, signal: AbortSignal) => Promise<NotifyClient>;
+  readonly nowMs?: () => number;
+  readonly sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
 /** Limits of a sender. */

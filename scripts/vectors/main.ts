@@ -7,8 +7,7 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { type Files, openFiles } from '../testdata/bundle.ts';
-import { FAMILIES } from './families/index.ts';
-import type { RunFamily } from './family.ts';
+import { FAMILIES, type FamilyEntry } from './families/index.ts';
 import { runFamily } from './run.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
@@ -19,23 +18,23 @@ function usage(problem: string): number {
   return 2;
 }
 
-function open(family: string, directory: string | undefined): Files | undefined {
-  const path = directory === undefined ? join(ROOT, `testdata/${family}.ndjson.gz`) : resolve(directory);
+function open(name: string, family: FamilyEntry, directory: string | undefined): Files | undefined {
+  const path = directory === undefined ? join(ROOT, `testdata/${family.data ?? name}.ndjson.gz`) : resolve(directory);
   return existsSync(path) ? openFiles(path) : undefined;
 }
 
 async function main(args: readonly string[]): Promise<number> {
-  const [family, directory, ...rest] = args;
-  if (family === undefined) return usage('no family given');
-  if (family === '--help' || family === '-h') return usage('Runs reference cases through the product.');
+  const [name, directory, ...rest] = args;
+  if (name === undefined) return usage('no family given');
+  if (name === '--help' || name === '-h') return usage('Runs reference cases through the product.');
   if (rest.length > 0) return usage(`unexpected argument ${rest.join(' ')}`);
-  const run: RunFamily | undefined = FAMILIES.get(family);
-  if (run === undefined) return usage(`unknown family ${family}`);
-  const files = open(family, directory);
-  if (files === undefined) return usage(`no folder ${directory ?? family}`);
-  const { passed, failures } = await runFamily(run, files);
-  for (const { name, differences } of failures) process.stdout.write(`${name}: ${oneLine(differences)}\n`);
-  if (passed + failures.length === 0) return usage(`no case of family ${family} in ${directory ?? 'the test data'}`);
+  const family = FAMILIES.get(name);
+  if (family === undefined) return usage(`unknown family ${name}`);
+  const files = open(name, family, directory);
+  if (files === undefined) return usage(`no folder ${directory ?? name}`);
+  const { passed, failures } = await runFamily(await family.load(), files);
+  for (const failure of failures) process.stdout.write(`${failure.name}: ${oneLine(failure.differences)}\n`);
+  if (passed + failures.length === 0) return usage(`no case of family ${name} in ${directory ?? 'the test data'}`);
   process.stdout.write(`${passed} passed, ${failures.length} failed\n`);
   return failures.length === 0 ? 0 : 1;
 }

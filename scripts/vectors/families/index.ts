@@ -1,9 +1,16 @@
 import type { RunFamily } from '../family.ts';
-import { runHandlerPhase } from './handler-phase.ts';
-import { runLibvirt } from './libvirt.ts';
+
+/** A family of cases: its code is loaded when it is asked for. */
+export interface FamilyEntry {
+  readonly load: () => Promise<RunFamily>;
+  /** Name of our copy in `testdata/`, when it is not that of the family. */
+  readonly data?: string;
+}
 
 /** Every family that the runner knows, by the name of its folder. */
-export const FAMILIES: ReadonlyMap<string, RunFamily> = new Map<string, RunFamily>([
-  ['handler-phase', runHandlerPhase],
-  ['libvirt', runLibvirt],
+export const FAMILIES: ReadonlyMap<string, FamilyEntry> = new Map<string, FamilyEntry>([
+  ['converter', { load: async () => (await import('./converter.ts')).runConverter }],
+  ['handler-phase', { load: async () => (await import('./handler-phase.ts')).runHandlerPhase }],
+  ['libvirt', { load: async () => (await import('./libvirt.ts')).runLibvirt }],
+  ['vmi-defaults', { load: async () => (await import('./vmi-defaults.ts')).runVmiDefaults, data: 'converter' }],
 ]);

@@ -1,4 +1,4 @@
-import { decodePacket, encodePacket, type Packet, TYPED_PARAM_TYPES } from '@virtwire/libvirt';
+import { decodePacket, encodePacket, type Packet } from '@virtwire/libvirt';
 import type { Files } from '../../testdata/bundle.ts';
 import { diffJson } from '../compare.ts';
 import { type CaseResult, runCase } from '../family.ts';
@@ -15,6 +15,8 @@ interface Message {
 }
 
 const PROGRAMS: Readonly<Record<string, number>> = { remote: 0x20008086, qemu: 0x20008087, keepalive: 0x6b656570 };
+/** By their wire numbers, from 1. */
+const TYPED_PARAM_TYPES = ['int', 'uint', 'llong', 'ullong', 'double', 'boolean', 'string'];
 const TYPES = ['call', 'reply', 'message', 'stream', 'call-with-fds', 'reply-with-fds', 'stream-hole'];
 const STATUSES = ['ok', 'error', 'continue'];
 
@@ -44,8 +46,10 @@ function runMessage(message: Message): readonly string[] {
   ];
 }
 
+/** The client names procedures uniquely: those of other programs than REMOTE carry the program's name. */
 function headerOf({ program, procedure, type, serial, status }: Message): object {
-  return { program: PROGRAMS[program], procedure, type, serial, status };
+  const name = program === 'remote' ? procedure : `${program.toUpperCase()}_${procedure}`;
+  return { program: PROGRAMS[program], procedure: name, type, serial, status };
 }
 
 function bodyOf({ payload }: Packet): unknown {

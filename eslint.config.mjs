@@ -21,7 +21,18 @@ const layers = [
 ];
 
 export default tseslint.config(
-  { ignores: ['**/dist/**', '**/gen/**', '**/*.gen.ts', '**/node_modules/**', '**/testdata/**', '.nx/**', '.cache/**'] },
+  {
+    ignores: [
+      '**/dist/**',
+      '**/gen/**',
+      '**/*.gen.ts',
+      '**/node_modules/**',
+      '**/testdata/**',
+      '!scripts/testdata/**',
+      '.nx/**',
+      '.cache/**',
+    ],
+  },
   { linterOptions: { reportUnusedDisableDirectives: 'error' } },
   {
     files: ['**/*.ts'],
@@ -40,7 +51,10 @@ export default tseslint.config(
       // An async method may fulfil an interface without waiting for anything; a void call may stand as an arrow's body.
       '@typescript-eslint/require-await': 'off',
       '@typescript-eslint/no-confusing-void-expression': 'off',
-      '@typescript-eslint/no-unnecessary-condition': ['error', { allowConstantLoopConditions: 'only-allowed-literals' }],
+      '@typescript-eslint/no-unnecessary-condition': [
+        'error',
+        { allowConstantLoopConditions: 'only-allowed-literals' },
+      ],
       // Keys of wire objects are reached with brackets, so that they stand out from our own names.
       '@typescript-eslint/dot-notation': 'off',
       'max-lines': ['error', { max: 600 }],

@@ -5,7 +5,7 @@
 // source: kubevirt/cmd/info/info.proto
 
 /* eslint-disable */
-import { BinaryReader, BinaryWriter } from '@bufbuild/protobuf/wire';
+import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
 import {
   type CallOptions,
   type ChannelCredentials,
@@ -17,11 +17,11 @@ import {
   type Metadata,
   type ServiceError,
   type UntypedServiceImplementation,
-} from '@grpc/grpc-js';
+} from "@grpc/grpc-js";
 
-export const protobufPackage = 'kubevirt.cmd.info';
+export const protobufPackage = "kubevirt.cmd.info";
 
-export const protobufFileName = 'kubevirt/cmd/info/info.proto';
+export const protobufFileName = "kubevirt/cmd/info/info.proto";
 
 /** Asks for the versions. Since v0.17. */
 export interface CmdInfoRequest {
@@ -55,7 +55,7 @@ export const CmdInfoRequest: MessageFns<CmdInfoRequest> = {
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -121,7 +121,7 @@ export const CmdInfoResponse: MessageFns<CmdInfoResponse> = {
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -183,7 +183,7 @@ export type CmdInfoService = typeof CmdInfoService;
 export const CmdInfoService = {
   /** Lists the generations of the cmd protocol that the launcher serves. Since v0.17. */
   info: {
-    path: '/kubevirt.cmd.info.CmdInfo/Info' as const,
+    path: "/kubevirt.cmd.info.CmdInfo/Info" as const,
     requestStream: false as const,
     responseStream: false as const,
     requestSerialize: (value: CmdInfoRequest): Buffer => Buffer.from(CmdInfoRequest.encode(value).finish()),
@@ -217,7 +217,7 @@ export interface CmdInfoClient extends Client {
   ): ClientUnaryCall;
 }
 
-export const CmdInfoClient = makeGenericClientConstructor(CmdInfoService, 'kubevirt.cmd.info.CmdInfo') as unknown as {
+export const CmdInfoClient = makeGenericClientConstructor(CmdInfoService, "kubevirt.cmd.info.CmdInfo") as unknown as {
   new (address: string, credentials: ChannelCredentials, options?: Partial<ClientOptions>): CmdInfoClient;
   service: typeof CmdInfoService;
   serviceName: string;
@@ -225,17 +225,11 @@ export const CmdInfoClient = makeGenericClientConstructor(CmdInfoService, 'kubev
 
 type Builtin = Date | Function | Uint8Array | string | number | boolean | bigint | undefined;
 
-export type DeepPartial<T> = T extends bigint
-  ? string | number | bigint
-  : T extends Builtin
-    ? T
-    : T extends globalThis.Array<infer U>
-      ? globalThis.Array<DeepPartial<U>>
-      : T extends ReadonlyArray<infer U>
-        ? ReadonlyArray<DeepPartial<U>>
-        : T extends {}
-          ? { [K in keyof T]?: DeepPartial<T[K]> }
-          : Partial<T>;
+export type DeepPartial<T> = T extends bigint ? string | number | bigint
+  : T extends Builtin ? T : T extends globalThis.Array<infer U> ? globalThis.Array<DeepPartial<U>>
+  : T extends ReadonlyArray<infer U> ? ReadonlyArray<DeepPartial<U>>
+  : T extends {} ? { [K in keyof T]?: DeepPartial<T[K]> }
+  : Partial<T>;
 
 export interface MessageFns<T> {
   encode(message: T, writer?: BinaryWriter): BinaryWriter;

@@ -5,7 +5,7 @@
 // source: kubevirt/cmd/v1/cmd.proto
 
 /* eslint-disable */
-import { BinaryReader, BinaryWriter } from '@bufbuild/protobuf/wire';
+import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
 import {
   type CallOptions,
   type ChannelCredentials,
@@ -17,11 +17,11 @@ import {
   type Metadata,
   type ServiceError,
   type UntypedServiceImplementation,
-} from '@grpc/grpc-js';
+} from "@grpc/grpc-js";
 
-export const protobufPackage = 'kubevirt.cmd.v1';
+export const protobufPackage = "kubevirt.cmd.v1";
 
-export const protobufFileName = 'kubevirt/cmd/v1/cmd.proto';
+export const protobufFileName = "kubevirt/cmd/v1/cmd.proto";
 
 /** The version of QEMU. Since v1.0. */
 export interface QemuVersionResponse {
@@ -127,19 +127,25 @@ export interface InterfaceBindingMigration {
 
 /** What the handler knows about node and cluster that the launcher needs. Since v0.21. */
 export interface VirtualMachineOptions {
-  VirtualMachineSMBios: SMBios | undefined;
+  VirtualMachineSMBios:
+    | SMBios
+    | undefined;
   /** In seconds. Since v0.33. */
   MemBalloonStatsPeriod: number;
   /** Names of volumes that must not discard. Since v0.40. */
   PreallocatedVolumes: string[];
   /** Since v0.43. */
-  topology: Topology | undefined;
+  topology:
+    | Topology
+    | undefined;
   /** By volume name. Empty from handlers since v1.6. Since v0.46. */
   DisksInfo: Map<string, DiskInfo>;
   /** Read by launchers up to v1.8. Since v0.48. */
   ExpandDisksEnabled: boolean;
   /** Since v1.0. */
-  clusterConfig: ClusterConfig | undefined;
+  clusterConfig:
+    | ClusterConfig
+    | undefined;
   /** Interface name to its attachment, for example `tap`. Since v1.1.1. */
   interfaceDomainAttachment: Map<string, string>;
   /** Sent with FinalizeVirtualMachineMigration only. Since v1.2. */
@@ -171,7 +177,9 @@ export interface VirtualMachineOptions_InterfaceMigrationEntry {
 
 /** `vmi` is always sent, even when empty: launchers written in Go crash without it. Since v0.17. */
 export interface VMIRequest {
-  vmi: VMI | undefined;
+  vmi:
+    | VMI
+    | undefined;
   /** Since v0.21. */
   options: VirtualMachineOptions | undefined;
   _unknownFields?: { [key: number]: Uint8Array[] } | undefined;
@@ -457,7 +465,7 @@ export interface VMStatsResponse {
 }
 
 function createBaseQemuVersionResponse(): QemuVersionResponse {
-  return { response: undefined, version: '', _unknownFields: {} };
+  return { response: undefined, version: "", _unknownFields: {} };
 }
 
 export const QemuVersionResponse: MessageFns<QemuVersionResponse> = {
@@ -465,7 +473,7 @@ export const QemuVersionResponse: MessageFns<QemuVersionResponse> = {
     if (message.response !== undefined) {
       Response.encode(message.response, writer.uint32(10).fork()).join();
     }
-    if (message.version !== '') {
+    if (message.version !== "") {
       writer.uint32(18).string(message.version);
     }
     if (message._unknownFields !== undefined) {
@@ -483,7 +491,7 @@ export const QemuVersionResponse: MessageFns<QemuVersionResponse> = {
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -533,9 +541,10 @@ export const QemuVersionResponse: MessageFns<QemuVersionResponse> = {
   },
   fromPartial(object: DeepPartial<QemuVersionResponse>): QemuVersionResponse {
     const message = createBaseQemuVersionResponse();
-    message.response =
-      object.response !== undefined && object.response !== null ? Response.fromPartial(object.response) : undefined;
-    message.version = object.version ?? '';
+    message.response = (object.response !== undefined && object.response !== null)
+      ? Response.fromPartial(object.response)
+      : undefined;
+    message.version = object.version ?? "";
     return message;
   },
 };
@@ -564,7 +573,7 @@ export const VMI: MessageFns<VMI> = {
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -642,7 +651,7 @@ export const CPU: MessageFns<CPU> = {
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -719,7 +728,7 @@ export const Sibling: MessageFns<Sibling> = {
     }
     if (message.value !== 0n) {
       if (BigInt.asUintN(64, message.value) !== message.value) {
-        throw new globalThis.Error('value provided for field message.value of type uint64 too large');
+        throw new globalThis.Error("value provided for field message.value of type uint64 too large");
       }
       writer.uint32(16).uint64(message.value);
     }
@@ -738,7 +747,7 @@ export const Sibling: MessageFns<Sibling> = {
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -789,24 +798,24 @@ export const Sibling: MessageFns<Sibling> = {
   fromPartial(object: DeepPartial<Sibling>): Sibling {
     const message = createBaseSibling();
     message.id = object.id ?? 0;
-    message.value = object.value !== undefined && object.value !== null ? BigInt(object.value) : 0n;
+    message.value = (object.value !== undefined && object.value !== null) ? BigInt(object.value) : 0n;
     return message;
   },
 };
 
 function createBasePages(): Pages {
-  return { count: 0n, unit: '', size: 0, _unknownFields: {} };
+  return { count: 0n, unit: "", size: 0, _unknownFields: {} };
 }
 
 export const Pages: MessageFns<Pages> = {
   encode(message: Pages, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.count !== 0n) {
       if (BigInt.asUintN(64, message.count) !== message.count) {
-        throw new globalThis.Error('value provided for field message.count of type uint64 too large');
+        throw new globalThis.Error("value provided for field message.count of type uint64 too large");
       }
       writer.uint32(8).uint64(message.count);
     }
-    if (message.unit !== '') {
+    if (message.unit !== "") {
       writer.uint32(18).string(message.unit);
     }
     if (message.size !== 0) {
@@ -827,7 +836,7 @@ export const Pages: MessageFns<Pages> = {
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -885,26 +894,26 @@ export const Pages: MessageFns<Pages> = {
   },
   fromPartial(object: DeepPartial<Pages>): Pages {
     const message = createBasePages();
-    message.count = object.count !== undefined && object.count !== null ? BigInt(object.count) : 0n;
-    message.unit = object.unit ?? '';
+    message.count = (object.count !== undefined && object.count !== null) ? BigInt(object.count) : 0n;
+    message.unit = object.unit ?? "";
     message.size = object.size ?? 0;
     return message;
   },
 };
 
 function createBaseMemory(): Memory {
-  return { amount: 0n, unit: '', _unknownFields: {} };
+  return { amount: 0n, unit: "", _unknownFields: {} };
 }
 
 export const Memory: MessageFns<Memory> = {
   encode(message: Memory, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.amount !== 0n) {
       if (BigInt.asUintN(64, message.amount) !== message.amount) {
-        throw new globalThis.Error('value provided for field message.amount of type uint64 too large');
+        throw new globalThis.Error("value provided for field message.amount of type uint64 too large");
       }
       writer.uint32(8).uint64(message.amount);
     }
-    if (message.unit !== '') {
+    if (message.unit !== "") {
       writer.uint32(18).string(message.unit);
     }
     if (message._unknownFields !== undefined) {
@@ -922,7 +931,7 @@ export const Memory: MessageFns<Memory> = {
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -972,8 +981,8 @@ export const Memory: MessageFns<Memory> = {
   },
   fromPartial(object: DeepPartial<Memory>): Memory {
     const message = createBaseMemory();
-    message.amount = object.amount !== undefined && object.amount !== null ? BigInt(object.amount) : 0n;
-    message.unit = object.unit ?? '';
+    message.amount = (object.amount !== undefined && object.amount !== null) ? BigInt(object.amount) : 0n;
+    message.unit = object.unit ?? "";
     return message;
   },
 };
@@ -1014,7 +1023,7 @@ export const Cell: MessageFns<Cell> = {
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -1089,8 +1098,9 @@ export const Cell: MessageFns<Cell> = {
   fromPartial(object: DeepPartial<Cell>): Cell {
     const message = createBaseCell();
     message.id = object.id ?? 0;
-    message.memory =
-      object.memory !== undefined && object.memory !== null ? Memory.fromPartial(object.memory) : undefined;
+    message.memory = (object.memory !== undefined && object.memory !== null)
+      ? Memory.fromPartial(object.memory)
+      : undefined;
     message.pages = object.pages?.map((e) => Pages.fromPartial(e)) || [];
     message.distances = object.distances?.map((e) => Sibling.fromPartial(e)) || [];
     message.cpus = object.cpus?.map((e) => CPU.fromPartial(e)) || [];
@@ -1122,7 +1132,7 @@ export const Topology: MessageFns<Topology> = {
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -1170,24 +1180,24 @@ export const Topology: MessageFns<Topology> = {
 };
 
 function createBaseSMBios(): SMBios {
-  return { manufacturer: '', product: '', version: '', sku: '', family: '', _unknownFields: {} };
+  return { manufacturer: "", product: "", version: "", sku: "", family: "", _unknownFields: {} };
 }
 
 export const SMBios: MessageFns<SMBios> = {
   encode(message: SMBios, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
-    if (message.manufacturer !== '') {
+    if (message.manufacturer !== "") {
       writer.uint32(10).string(message.manufacturer);
     }
-    if (message.product !== '') {
+    if (message.product !== "") {
       writer.uint32(18).string(message.product);
     }
-    if (message.version !== '') {
+    if (message.version !== "") {
       writer.uint32(26).string(message.version);
     }
-    if (message.sku !== '') {
+    if (message.sku !== "") {
       writer.uint32(34).string(message.sku);
     }
-    if (message.family !== '') {
+    if (message.family !== "") {
       writer.uint32(42).string(message.family);
     }
     if (message._unknownFields !== undefined) {
@@ -1205,7 +1215,7 @@ export const SMBios: MessageFns<SMBios> = {
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -1279,36 +1289,36 @@ export const SMBios: MessageFns<SMBios> = {
   },
   fromPartial(object: DeepPartial<SMBios>): SMBios {
     const message = createBaseSMBios();
-    message.manufacturer = object.manufacturer ?? '';
-    message.product = object.product ?? '';
-    message.version = object.version ?? '';
-    message.sku = object.sku ?? '';
-    message.family = object.family ?? '';
+    message.manufacturer = object.manufacturer ?? "";
+    message.product = object.product ?? "";
+    message.version = object.version ?? "";
+    message.sku = object.sku ?? "";
+    message.family = object.family ?? "";
     return message;
   },
 };
 
 function createBaseDiskInfo(): DiskInfo {
-  return { format: '', backingFile: '', actualSize: 0n, virtualSize: 0n, _unknownFields: {} };
+  return { format: "", backingFile: "", actualSize: 0n, virtualSize: 0n, _unknownFields: {} };
 }
 
 export const DiskInfo: MessageFns<DiskInfo> = {
   encode(message: DiskInfo, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
-    if (message.format !== '') {
+    if (message.format !== "") {
       writer.uint32(10).string(message.format);
     }
-    if (message.backingFile !== '') {
+    if (message.backingFile !== "") {
       writer.uint32(18).string(message.backingFile);
     }
     if (message.actualSize !== 0n) {
       if (BigInt.asUintN(64, message.actualSize) !== message.actualSize) {
-        throw new globalThis.Error('value provided for field message.actualSize of type uint64 too large');
+        throw new globalThis.Error("value provided for field message.actualSize of type uint64 too large");
       }
       writer.uint32(24).uint64(message.actualSize);
     }
     if (message.virtualSize !== 0n) {
       if (BigInt.asUintN(64, message.virtualSize) !== message.virtualSize) {
-        throw new globalThis.Error('value provided for field message.virtualSize of type uint64 too large');
+        throw new globalThis.Error("value provided for field message.virtualSize of type uint64 too large");
       }
       writer.uint32(32).uint64(message.virtualSize);
     }
@@ -1327,7 +1337,7 @@ export const DiskInfo: MessageFns<DiskInfo> = {
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -1393,11 +1403,14 @@ export const DiskInfo: MessageFns<DiskInfo> = {
   },
   fromPartial(object: DeepPartial<DiskInfo>): DiskInfo {
     const message = createBaseDiskInfo();
-    message.format = object.format ?? '';
-    message.backingFile = object.backingFile ?? '';
-    message.actualSize = object.actualSize !== undefined && object.actualSize !== null ? BigInt(object.actualSize) : 0n;
-    message.virtualSize =
-      object.virtualSize !== undefined && object.virtualSize !== null ? BigInt(object.virtualSize) : 0n;
+    message.format = object.format ?? "";
+    message.backingFile = object.backingFile ?? "";
+    message.actualSize = (object.actualSize !== undefined && object.actualSize !== null)
+      ? BigInt(object.actualSize)
+      : 0n;
+    message.virtualSize = (object.virtualSize !== undefined && object.virtualSize !== null)
+      ? BigInt(object.virtualSize)
+      : 0n;
     return message;
   },
 };
@@ -1453,7 +1466,7 @@ export const ClusterConfig: MessageFns<ClusterConfig> = {
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -1555,12 +1568,12 @@ export const ClusterConfig: MessageFns<ClusterConfig> = {
 };
 
 function createBaseInterfaceBindingMigration(): InterfaceBindingMigration {
-  return { Method: '', _unknownFields: {} };
+  return { Method: "", _unknownFields: {} };
 }
 
 export const InterfaceBindingMigration: MessageFns<InterfaceBindingMigration> = {
   encode(message: InterfaceBindingMigration, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
-    if (message.Method !== '') {
+    if (message.Method !== "") {
       writer.uint32(10).string(message.Method);
     }
     if (message._unknownFields !== undefined) {
@@ -1578,7 +1591,7 @@ export const InterfaceBindingMigration: MessageFns<InterfaceBindingMigration> = 
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -1620,7 +1633,7 @@ export const InterfaceBindingMigration: MessageFns<InterfaceBindingMigration> = 
   },
   fromPartial(object: DeepPartial<InterfaceBindingMigration>): InterfaceBindingMigration {
     const message = createBaseInterfaceBindingMigration();
-    message.Method = object.Method ?? '';
+    message.Method = object.Method ?? "";
     return message;
   },
 };
@@ -1666,10 +1679,8 @@ export const VirtualMachineOptions: MessageFns<VirtualMachineOptions> = {
       ClusterConfig.encode(message.clusterConfig, writer.uint32(58).fork()).join();
     }
     message.interfaceDomainAttachment.forEach((value, key) => {
-      VirtualMachineOptions_InterfaceDomainAttachmentEntry.encode(
-        { key: key as any, value },
-        writer.uint32(66).fork(),
-      ).join();
+      VirtualMachineOptions_InterfaceDomainAttachmentEntry.encode({ key: key as any, value }, writer.uint32(66).fork())
+        .join();
     });
     message.interfaceMigration.forEach((value, key) => {
       VirtualMachineOptions_InterfaceMigrationEntry.encode({ key: key as any, value }, writer.uint32(74).fork()).join();
@@ -1695,7 +1706,7 @@ export const VirtualMachineOptions: MessageFns<VirtualMachineOptions> = {
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -1826,17 +1837,17 @@ export const VirtualMachineOptions: MessageFns<VirtualMachineOptions> = {
   },
   fromPartial(object: DeepPartial<VirtualMachineOptions>): VirtualMachineOptions {
     const message = createBaseVirtualMachineOptions();
-    message.VirtualMachineSMBios =
-      object.VirtualMachineSMBios !== undefined && object.VirtualMachineSMBios !== null
-        ? SMBios.fromPartial(object.VirtualMachineSMBios)
-        : undefined;
+    message.VirtualMachineSMBios = (object.VirtualMachineSMBios !== undefined && object.VirtualMachineSMBios !== null)
+      ? SMBios.fromPartial(object.VirtualMachineSMBios)
+      : undefined;
     message.MemBalloonStatsPeriod = object.MemBalloonStatsPeriod ?? 0;
     message.PreallocatedVolumes = object.PreallocatedVolumes?.map((e) => e) || [];
-    message.topology =
-      object.topology !== undefined && object.topology !== null ? Topology.fromPartial(object.topology) : undefined;
+    message.topology = (object.topology !== undefined && object.topology !== null)
+      ? Topology.fromPartial(object.topology)
+      : undefined;
     message.DisksInfo = (() => {
       const m = new Map();
-      ((object.DisksInfo as Map<string, DiskInfo>) ?? new Map()).forEach((value, key) => {
+      (object.DisksInfo as Map<string, DiskInfo> ?? new Map()).forEach((value, key) => {
         if (value !== undefined) {
           m.set(key, DiskInfo.fromPartial(value));
         }
@@ -1844,13 +1855,12 @@ export const VirtualMachineOptions: MessageFns<VirtualMachineOptions> = {
       return m;
     })();
     message.ExpandDisksEnabled = object.ExpandDisksEnabled ?? false;
-    message.clusterConfig =
-      object.clusterConfig !== undefined && object.clusterConfig !== null
-        ? ClusterConfig.fromPartial(object.clusterConfig)
-        : undefined;
+    message.clusterConfig = (object.clusterConfig !== undefined && object.clusterConfig !== null)
+      ? ClusterConfig.fromPartial(object.clusterConfig)
+      : undefined;
     message.interfaceDomainAttachment = (() => {
       const m = new Map();
-      ((object.interfaceDomainAttachment as Map<string, string>) ?? new Map()).forEach((value, key) => {
+      (object.interfaceDomainAttachment as Map<string, string> ?? new Map()).forEach((value, key) => {
         if (value !== undefined) {
           m.set(key, globalThis.String(value));
         }
@@ -1859,7 +1869,7 @@ export const VirtualMachineOptions: MessageFns<VirtualMachineOptions> = {
     })();
     message.interfaceMigration = (() => {
       const m = new Map();
-      ((object.interfaceMigration as Map<string, InterfaceBindingMigration>) ?? new Map()).forEach((value, key) => {
+      (object.interfaceMigration as Map<string, InterfaceBindingMigration> ?? new Map()).forEach((value, key) => {
         if (value !== undefined) {
           m.set(key, InterfaceBindingMigration.fromPartial(value));
         }
@@ -1873,12 +1883,12 @@ export const VirtualMachineOptions: MessageFns<VirtualMachineOptions> = {
 };
 
 function createBaseVirtualMachineOptions_DisksInfoEntry(): VirtualMachineOptions_DisksInfoEntry {
-  return { key: '', value: undefined, _unknownFields: {} };
+  return { key: "", value: undefined, _unknownFields: {} };
 }
 
 export const VirtualMachineOptions_DisksInfoEntry: MessageFns<VirtualMachineOptions_DisksInfoEntry> = {
   encode(message: VirtualMachineOptions_DisksInfoEntry, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
-    if (message.key !== '') {
+    if (message.key !== "") {
       writer.uint32(10).string(message.key);
     }
     if (message.value !== undefined) {
@@ -1899,7 +1909,7 @@ export const VirtualMachineOptions_DisksInfoEntry: MessageFns<VirtualMachineOpti
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -1949,106 +1959,108 @@ export const VirtualMachineOptions_DisksInfoEntry: MessageFns<VirtualMachineOpti
   },
   fromPartial(object: DeepPartial<VirtualMachineOptions_DisksInfoEntry>): VirtualMachineOptions_DisksInfoEntry {
     const message = createBaseVirtualMachineOptions_DisksInfoEntry();
-    message.key = object.key ?? '';
-    message.value =
-      object.value !== undefined && object.value !== null ? DiskInfo.fromPartial(object.value) : undefined;
+    message.key = object.key ?? "";
+    message.value = (object.value !== undefined && object.value !== null)
+      ? DiskInfo.fromPartial(object.value)
+      : undefined;
     return message;
   },
 };
 
 function createBaseVirtualMachineOptions_InterfaceDomainAttachmentEntry(): VirtualMachineOptions_InterfaceDomainAttachmentEntry {
-  return { key: '', value: '', _unknownFields: {} };
+  return { key: "", value: "", _unknownFields: {} };
 }
 
-export const VirtualMachineOptions_InterfaceDomainAttachmentEntry: MessageFns<VirtualMachineOptions_InterfaceDomainAttachmentEntry> =
-  {
-    encode(
-      message: VirtualMachineOptions_InterfaceDomainAttachmentEntry,
-      writer: BinaryWriter = new BinaryWriter(),
-    ): BinaryWriter {
-      if (message.key !== '') {
-        writer.uint32(10).string(message.key);
-      }
-      if (message.value !== '') {
-        writer.uint32(18).string(message.value);
-      }
-      if (message._unknownFields !== undefined) {
-        for (const [key, values] of globalThis.Object.entries(message._unknownFields)) {
-          const tag = parseInt(key, 10);
-          for (const value of values) {
-            writer.uint32(tag).raw(value);
-          }
+export const VirtualMachineOptions_InterfaceDomainAttachmentEntry: MessageFns<
+  VirtualMachineOptions_InterfaceDomainAttachmentEntry
+> = {
+  encode(
+    message: VirtualMachineOptions_InterfaceDomainAttachmentEntry,
+    writer: BinaryWriter = new BinaryWriter(),
+  ): BinaryWriter {
+    if (message.key !== "") {
+      writer.uint32(10).string(message.key);
+    }
+    if (message.value !== "") {
+      writer.uint32(18).string(message.value);
+    }
+    if (message._unknownFields !== undefined) {
+      for (const [key, values] of globalThis.Object.entries(message._unknownFields)) {
+        const tag = parseInt(key, 10);
+        for (const value of values) {
+          writer.uint32(tag).raw(value);
         }
       }
-      return writer;
-    },
+    }
+    return writer;
+  },
 
-    decode(input: BinaryReader | Uint8Array, length?: number): VirtualMachineOptions_InterfaceDomainAttachmentEntry {
-      const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
-      const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
-      if (previousRecursionDepth >= 100) {
-        throw new globalThis.Error('protobuf decode recursion limit exceeded');
-      }
-      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
-      try {
-        const end = length === undefined ? reader.len : reader.pos + length;
-        const message = createBaseVirtualMachineOptions_InterfaceDomainAttachmentEntry();
-        while (reader.pos < end) {
-          const tag = reader.uint32();
-          switch (tag >>> 3) {
-            case 1: {
-              if (tag !== 10) {
-                break;
-              }
-
-              message.key = reader.string();
-              continue;
-            }
-            case 2: {
-              if (tag !== 18) {
-                break;
-              }
-
-              message.value = reader.string();
-              continue;
-            }
-          }
-          if ((tag & 7) === 4 || tag === 0) {
-            break;
-          }
-          const buf = reader.skip(tag & 7);
-
-          const list = message._unknownFields![tag];
-
-          if (list === undefined) {
-            message._unknownFields![tag] = [buf];
-          } else {
-            list.push(buf);
-          }
-        }
-        return message;
-      } finally {
-        (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
-      }
-    },
-
-    create(
-      base?: DeepPartial<VirtualMachineOptions_InterfaceDomainAttachmentEntry>,
-    ): VirtualMachineOptions_InterfaceDomainAttachmentEntry {
-      return VirtualMachineOptions_InterfaceDomainAttachmentEntry.fromPartial(base ?? {});
-    },
-    fromPartial(
-      object: DeepPartial<VirtualMachineOptions_InterfaceDomainAttachmentEntry>,
-    ): VirtualMachineOptions_InterfaceDomainAttachmentEntry {
+  decode(input: BinaryReader | Uint8Array, length?: number): VirtualMachineOptions_InterfaceDomainAttachmentEntry {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
       const message = createBaseVirtualMachineOptions_InterfaceDomainAttachmentEntry();
-      message.key = object.key ?? '';
-      message.value = object.value ?? '';
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.key = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.value = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        const buf = reader.skip(tag & 7);
+
+        const list = message._unknownFields![tag];
+
+        if (list === undefined) {
+          message._unknownFields![tag] = [buf];
+        } else {
+          list.push(buf);
+        }
+      }
       return message;
-    },
-  };
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(
+    base?: DeepPartial<VirtualMachineOptions_InterfaceDomainAttachmentEntry>,
+  ): VirtualMachineOptions_InterfaceDomainAttachmentEntry {
+    return VirtualMachineOptions_InterfaceDomainAttachmentEntry.fromPartial(base ?? {});
+  },
+  fromPartial(
+    object: DeepPartial<VirtualMachineOptions_InterfaceDomainAttachmentEntry>,
+  ): VirtualMachineOptions_InterfaceDomainAttachmentEntry {
+    const message = createBaseVirtualMachineOptions_InterfaceDomainAttachmentEntry();
+    message.key = object.key ?? "";
+    message.value = object.value ?? "";
+    return message;
+  },
+};
 
 function createBaseVirtualMachineOptions_InterfaceMigrationEntry(): VirtualMachineOptions_InterfaceMigrationEntry {
-  return { key: '', value: undefined, _unknownFields: {} };
+  return { key: "", value: undefined, _unknownFields: {} };
 }
 
 export const VirtualMachineOptions_InterfaceMigrationEntry: MessageFns<VirtualMachineOptions_InterfaceMigrationEntry> =
@@ -2057,7 +2069,7 @@ export const VirtualMachineOptions_InterfaceMigrationEntry: MessageFns<VirtualMa
       message: VirtualMachineOptions_InterfaceMigrationEntry,
       writer: BinaryWriter = new BinaryWriter(),
     ): BinaryWriter {
-      if (message.key !== '') {
+      if (message.key !== "") {
         writer.uint32(10).string(message.key);
       }
       if (message.value !== undefined) {
@@ -2078,7 +2090,7 @@ export const VirtualMachineOptions_InterfaceMigrationEntry: MessageFns<VirtualMa
       const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
       const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
       if (previousRecursionDepth >= 100) {
-        throw new globalThis.Error('protobuf decode recursion limit exceeded');
+        throw new globalThis.Error("protobuf decode recursion limit exceeded");
       }
       (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
       try {
@@ -2132,11 +2144,10 @@ export const VirtualMachineOptions_InterfaceMigrationEntry: MessageFns<VirtualMa
       object: DeepPartial<VirtualMachineOptions_InterfaceMigrationEntry>,
     ): VirtualMachineOptions_InterfaceMigrationEntry {
       const message = createBaseVirtualMachineOptions_InterfaceMigrationEntry();
-      message.key = object.key ?? '';
-      message.value =
-        object.value !== undefined && object.value !== null
-          ? InterfaceBindingMigration.fromPartial(object.value)
-          : undefined;
+      message.key = object.key ?? "";
+      message.value = (object.value !== undefined && object.value !== null)
+        ? InterfaceBindingMigration.fromPartial(object.value)
+        : undefined;
       return message;
     },
   };
@@ -2168,7 +2179,7 @@ export const VMIRequest: MessageFns<VMIRequest> = {
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -2218,11 +2229,10 @@ export const VMIRequest: MessageFns<VMIRequest> = {
   },
   fromPartial(object: DeepPartial<VMIRequest>): VMIRequest {
     const message = createBaseVMIRequest();
-    message.vmi = object.vmi !== undefined && object.vmi !== null ? VMI.fromPartial(object.vmi) : undefined;
-    message.options =
-      object.options !== undefined && object.options !== null
-        ? VirtualMachineOptions.fromPartial(object.options)
-        : undefined;
+    message.vmi = (object.vmi !== undefined && object.vmi !== null) ? VMI.fromPartial(object.vmi) : undefined;
+    message.options = (object.options !== undefined && object.options !== null)
+      ? VirtualMachineOptions.fromPartial(object.options)
+      : undefined;
     return message;
   },
 };
@@ -2254,7 +2264,7 @@ export const MigrationRequest: MessageFns<MigrationRequest> = {
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -2304,22 +2314,22 @@ export const MigrationRequest: MessageFns<MigrationRequest> = {
   },
   fromPartial(object: DeepPartial<MigrationRequest>): MigrationRequest {
     const message = createBaseMigrationRequest();
-    message.vmi = object.vmi !== undefined && object.vmi !== null ? VMI.fromPartial(object.vmi) : undefined;
+    message.vmi = (object.vmi !== undefined && object.vmi !== null) ? VMI.fromPartial(object.vmi) : undefined;
     message.options = object.options ?? new Uint8Array(0);
     return message;
   },
 };
 
 function createBaseExecRequest(): ExecRequest {
-  return { domainName: '', Command: '', Args: [], timeoutSeconds: 0, _unknownFields: {} };
+  return { domainName: "", Command: "", Args: [], timeoutSeconds: 0, _unknownFields: {} };
 }
 
 export const ExecRequest: MessageFns<ExecRequest> = {
   encode(message: ExecRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
-    if (message.domainName !== '') {
+    if (message.domainName !== "") {
       writer.uint32(10).string(message.domainName);
     }
-    if (message.Command !== '') {
+    if (message.Command !== "") {
       writer.uint32(18).string(message.Command);
     }
     for (const v of message.Args) {
@@ -2343,7 +2353,7 @@ export const ExecRequest: MessageFns<ExecRequest> = {
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -2409,8 +2419,8 @@ export const ExecRequest: MessageFns<ExecRequest> = {
   },
   fromPartial(object: DeepPartial<ExecRequest>): ExecRequest {
     const message = createBaseExecRequest();
-    message.domainName = object.domainName ?? '';
-    message.Command = object.Command ?? '';
+    message.domainName = object.domainName ?? "";
+    message.Command = object.Command ?? "";
     message.Args = object.Args?.map((e) => e) || [];
     message.timeoutSeconds = object.timeoutSeconds ?? 0;
     return message;
@@ -2438,7 +2448,7 @@ export const EmptyRequest: MessageFns<EmptyRequest> = {
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -2477,7 +2487,7 @@ export const EmptyRequest: MessageFns<EmptyRequest> = {
 };
 
 function createBaseResponse(): Response {
-  return { success: false, message: '', _unknownFields: {} };
+  return { success: false, message: "", _unknownFields: {} };
 }
 
 export const Response: MessageFns<Response> = {
@@ -2485,7 +2495,7 @@ export const Response: MessageFns<Response> = {
     if (message.success !== false) {
       writer.uint32(8).bool(message.success);
     }
-    if (message.message !== '') {
+    if (message.message !== "") {
       writer.uint32(18).string(message.message);
     }
     if (message._unknownFields !== undefined) {
@@ -2503,7 +2513,7 @@ export const Response: MessageFns<Response> = {
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -2554,13 +2564,13 @@ export const Response: MessageFns<Response> = {
   fromPartial(object: DeepPartial<Response>): Response {
     const message = createBaseResponse();
     message.success = object.success ?? false;
-    message.message = object.message ?? '';
+    message.message = object.message ?? "";
     return message;
   },
 };
 
 function createBaseDomainResponse(): DomainResponse {
-  return { response: undefined, domain: '', _unknownFields: {} };
+  return { response: undefined, domain: "", _unknownFields: {} };
 }
 
 export const DomainResponse: MessageFns<DomainResponse> = {
@@ -2568,7 +2578,7 @@ export const DomainResponse: MessageFns<DomainResponse> = {
     if (message.response !== undefined) {
       Response.encode(message.response, writer.uint32(10).fork()).join();
     }
-    if (message.domain !== '') {
+    if (message.domain !== "") {
       writer.uint32(18).string(message.domain);
     }
     if (message._unknownFields !== undefined) {
@@ -2586,7 +2596,7 @@ export const DomainResponse: MessageFns<DomainResponse> = {
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -2636,15 +2646,16 @@ export const DomainResponse: MessageFns<DomainResponse> = {
   },
   fromPartial(object: DeepPartial<DomainResponse>): DomainResponse {
     const message = createBaseDomainResponse();
-    message.response =
-      object.response !== undefined && object.response !== null ? Response.fromPartial(object.response) : undefined;
-    message.domain = object.domain ?? '';
+    message.response = (object.response !== undefined && object.response !== null)
+      ? Response.fromPartial(object.response)
+      : undefined;
+    message.domain = object.domain ?? "";
     return message;
   },
 };
 
 function createBaseDomainStatsResponse(): DomainStatsResponse {
-  return { response: undefined, domainStats: '', _unknownFields: {} };
+  return { response: undefined, domainStats: "", _unknownFields: {} };
 }
 
 export const DomainStatsResponse: MessageFns<DomainStatsResponse> = {
@@ -2652,7 +2663,7 @@ export const DomainStatsResponse: MessageFns<DomainStatsResponse> = {
     if (message.response !== undefined) {
       Response.encode(message.response, writer.uint32(10).fork()).join();
     }
-    if (message.domainStats !== '') {
+    if (message.domainStats !== "") {
       writer.uint32(18).string(message.domainStats);
     }
     if (message._unknownFields !== undefined) {
@@ -2670,7 +2681,7 @@ export const DomainStatsResponse: MessageFns<DomainStatsResponse> = {
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -2720,15 +2731,16 @@ export const DomainStatsResponse: MessageFns<DomainStatsResponse> = {
   },
   fromPartial(object: DeepPartial<DomainStatsResponse>): DomainStatsResponse {
     const message = createBaseDomainStatsResponse();
-    message.response =
-      object.response !== undefined && object.response !== null ? Response.fromPartial(object.response) : undefined;
-    message.domainStats = object.domainStats ?? '';
+    message.response = (object.response !== undefined && object.response !== null)
+      ? Response.fromPartial(object.response)
+      : undefined;
+    message.domainStats = object.domainStats ?? "";
     return message;
   },
 };
 
 function createBaseGuestInfoResponse(): GuestInfoResponse {
-  return { response: undefined, guestInfoResponse: '', _unknownFields: {} };
+  return { response: undefined, guestInfoResponse: "", _unknownFields: {} };
 }
 
 export const GuestInfoResponse: MessageFns<GuestInfoResponse> = {
@@ -2736,7 +2748,7 @@ export const GuestInfoResponse: MessageFns<GuestInfoResponse> = {
     if (message.response !== undefined) {
       Response.encode(message.response, writer.uint32(10).fork()).join();
     }
-    if (message.guestInfoResponse !== '') {
+    if (message.guestInfoResponse !== "") {
       writer.uint32(18).string(message.guestInfoResponse);
     }
     if (message._unknownFields !== undefined) {
@@ -2754,7 +2766,7 @@ export const GuestInfoResponse: MessageFns<GuestInfoResponse> = {
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -2804,15 +2816,16 @@ export const GuestInfoResponse: MessageFns<GuestInfoResponse> = {
   },
   fromPartial(object: DeepPartial<GuestInfoResponse>): GuestInfoResponse {
     const message = createBaseGuestInfoResponse();
-    message.response =
-      object.response !== undefined && object.response !== null ? Response.fromPartial(object.response) : undefined;
-    message.guestInfoResponse = object.guestInfoResponse ?? '';
+    message.response = (object.response !== undefined && object.response !== null)
+      ? Response.fromPartial(object.response)
+      : undefined;
+    message.guestInfoResponse = object.guestInfoResponse ?? "";
     return message;
   },
 };
 
 function createBaseGuestUserListResponse(): GuestUserListResponse {
-  return { response: undefined, guestUserListResponse: '', _unknownFields: {} };
+  return { response: undefined, guestUserListResponse: "", _unknownFields: {} };
 }
 
 export const GuestUserListResponse: MessageFns<GuestUserListResponse> = {
@@ -2820,7 +2833,7 @@ export const GuestUserListResponse: MessageFns<GuestUserListResponse> = {
     if (message.response !== undefined) {
       Response.encode(message.response, writer.uint32(10).fork()).join();
     }
-    if (message.guestUserListResponse !== '') {
+    if (message.guestUserListResponse !== "") {
       writer.uint32(18).string(message.guestUserListResponse);
     }
     if (message._unknownFields !== undefined) {
@@ -2838,7 +2851,7 @@ export const GuestUserListResponse: MessageFns<GuestUserListResponse> = {
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -2888,15 +2901,16 @@ export const GuestUserListResponse: MessageFns<GuestUserListResponse> = {
   },
   fromPartial(object: DeepPartial<GuestUserListResponse>): GuestUserListResponse {
     const message = createBaseGuestUserListResponse();
-    message.response =
-      object.response !== undefined && object.response !== null ? Response.fromPartial(object.response) : undefined;
-    message.guestUserListResponse = object.guestUserListResponse ?? '';
+    message.response = (object.response !== undefined && object.response !== null)
+      ? Response.fromPartial(object.response)
+      : undefined;
+    message.guestUserListResponse = object.guestUserListResponse ?? "";
     return message;
   },
 };
 
 function createBaseGuestFilesystemsResponse(): GuestFilesystemsResponse {
-  return { response: undefined, guestFilesystemsResponse: '', _unknownFields: {} };
+  return { response: undefined, guestFilesystemsResponse: "", _unknownFields: {} };
 }
 
 export const GuestFilesystemsResponse: MessageFns<GuestFilesystemsResponse> = {
@@ -2904,7 +2918,7 @@ export const GuestFilesystemsResponse: MessageFns<GuestFilesystemsResponse> = {
     if (message.response !== undefined) {
       Response.encode(message.response, writer.uint32(10).fork()).join();
     }
-    if (message.guestFilesystemsResponse !== '') {
+    if (message.guestFilesystemsResponse !== "") {
       writer.uint32(18).string(message.guestFilesystemsResponse);
     }
     if (message._unknownFields !== undefined) {
@@ -2922,7 +2936,7 @@ export const GuestFilesystemsResponse: MessageFns<GuestFilesystemsResponse> = {
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -2972,15 +2986,16 @@ export const GuestFilesystemsResponse: MessageFns<GuestFilesystemsResponse> = {
   },
   fromPartial(object: DeepPartial<GuestFilesystemsResponse>): GuestFilesystemsResponse {
     const message = createBaseGuestFilesystemsResponse();
-    message.response =
-      object.response !== undefined && object.response !== null ? Response.fromPartial(object.response) : undefined;
-    message.guestFilesystemsResponse = object.guestFilesystemsResponse ?? '';
+    message.response = (object.response !== undefined && object.response !== null)
+      ? Response.fromPartial(object.response)
+      : undefined;
+    message.guestFilesystemsResponse = object.guestFilesystemsResponse ?? "";
     return message;
   },
 };
 
 function createBaseExecResponse(): ExecResponse {
-  return { response: undefined, exitCode: 0, stdOut: '', _unknownFields: {} };
+  return { response: undefined, exitCode: 0, stdOut: "", _unknownFields: {} };
 }
 
 export const ExecResponse: MessageFns<ExecResponse> = {
@@ -2991,7 +3006,7 @@ export const ExecResponse: MessageFns<ExecResponse> = {
     if (message.exitCode !== 0) {
       writer.uint32(16).int32(message.exitCode);
     }
-    if (message.stdOut !== '') {
+    if (message.stdOut !== "") {
       writer.uint32(26).string(message.stdOut);
     }
     if (message._unknownFields !== undefined) {
@@ -3009,7 +3024,7 @@ export const ExecResponse: MessageFns<ExecResponse> = {
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -3067,21 +3082,22 @@ export const ExecResponse: MessageFns<ExecResponse> = {
   },
   fromPartial(object: DeepPartial<ExecResponse>): ExecResponse {
     const message = createBaseExecResponse();
-    message.response =
-      object.response !== undefined && object.response !== null ? Response.fromPartial(object.response) : undefined;
+    message.response = (object.response !== undefined && object.response !== null)
+      ? Response.fromPartial(object.response)
+      : undefined;
     message.exitCode = object.exitCode ?? 0;
-    message.stdOut = object.stdOut ?? '';
+    message.stdOut = object.stdOut ?? "";
     return message;
   },
 };
 
 function createBaseGuestPingRequest(): GuestPingRequest {
-  return { domainName: '', timeoutSeconds: 0, _unknownFields: {} };
+  return { domainName: "", timeoutSeconds: 0, _unknownFields: {} };
 }
 
 export const GuestPingRequest: MessageFns<GuestPingRequest> = {
   encode(message: GuestPingRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
-    if (message.domainName !== '') {
+    if (message.domainName !== "") {
       writer.uint32(10).string(message.domainName);
     }
     if (message.timeoutSeconds !== 0) {
@@ -3102,7 +3118,7 @@ export const GuestPingRequest: MessageFns<GuestPingRequest> = {
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -3152,7 +3168,7 @@ export const GuestPingRequest: MessageFns<GuestPingRequest> = {
   },
   fromPartial(object: DeepPartial<GuestPingRequest>): GuestPingRequest {
     const message = createBaseGuestPingRequest();
-    message.domainName = object.domainName ?? '';
+    message.domainName = object.domainName ?? "";
     message.timeoutSeconds = object.timeoutSeconds ?? 0;
     return message;
   },
@@ -3182,7 +3198,7 @@ export const GuestPingResponse: MessageFns<GuestPingResponse> = {
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -3224,8 +3240,9 @@ export const GuestPingResponse: MessageFns<GuestPingResponse> = {
   },
   fromPartial(object: DeepPartial<GuestPingResponse>): GuestPingResponse {
     const message = createBaseGuestPingResponse();
-    message.response =
-      object.response !== undefined && object.response !== null ? Response.fromPartial(object.response) : undefined;
+    message.response = (object.response !== undefined && object.response !== null)
+      ? Response.fromPartial(object.response)
+      : undefined;
     return message;
   },
 };
@@ -3257,7 +3274,7 @@ export const FreezeRequest: MessageFns<FreezeRequest> = {
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -3307,14 +3324,14 @@ export const FreezeRequest: MessageFns<FreezeRequest> = {
   },
   fromPartial(object: DeepPartial<FreezeRequest>): FreezeRequest {
     const message = createBaseFreezeRequest();
-    message.vmi = object.vmi !== undefined && object.vmi !== null ? VMI.fromPartial(object.vmi) : undefined;
+    message.vmi = (object.vmi !== undefined && object.vmi !== null) ? VMI.fromPartial(object.vmi) : undefined;
     message.unfreezeTimeoutSeconds = object.unfreezeTimeoutSeconds ?? 0;
     return message;
   },
 };
 
 function createBaseMemoryDumpRequest(): MemoryDumpRequest {
-  return { vmi: undefined, dumpPath: '', _unknownFields: {} };
+  return { vmi: undefined, dumpPath: "", _unknownFields: {} };
 }
 
 export const MemoryDumpRequest: MessageFns<MemoryDumpRequest> = {
@@ -3322,7 +3339,7 @@ export const MemoryDumpRequest: MessageFns<MemoryDumpRequest> = {
     if (message.vmi !== undefined) {
       VMI.encode(message.vmi, writer.uint32(10).fork()).join();
     }
-    if (message.dumpPath !== '') {
+    if (message.dumpPath !== "") {
       writer.uint32(18).string(message.dumpPath);
     }
     if (message._unknownFields !== undefined) {
@@ -3340,7 +3357,7 @@ export const MemoryDumpRequest: MessageFns<MemoryDumpRequest> = {
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -3390,8 +3407,8 @@ export const MemoryDumpRequest: MessageFns<MemoryDumpRequest> = {
   },
   fromPartial(object: DeepPartial<MemoryDumpRequest>): MemoryDumpRequest {
     const message = createBaseMemoryDumpRequest();
-    message.vmi = object.vmi !== undefined && object.vmi !== null ? VMI.fromPartial(object.vmi) : undefined;
-    message.dumpPath = object.dumpPath ?? '';
+    message.vmi = (object.vmi !== undefined && object.vmi !== null) ? VMI.fromPartial(object.vmi) : undefined;
+    message.dumpPath = object.dumpPath ?? "";
     return message;
   },
 };
@@ -3423,7 +3440,7 @@ export const SEVInfoResponse: MessageFns<SEVInfoResponse> = {
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -3473,8 +3490,9 @@ export const SEVInfoResponse: MessageFns<SEVInfoResponse> = {
   },
   fromPartial(object: DeepPartial<SEVInfoResponse>): SEVInfoResponse {
     const message = createBaseSEVInfoResponse();
-    message.response =
-      object.response !== undefined && object.response !== null ? Response.fromPartial(object.response) : undefined;
+    message.response = (object.response !== undefined && object.response !== null)
+      ? Response.fromPartial(object.response)
+      : undefined;
     message.sevInfo = object.sevInfo ?? new Uint8Array(0);
     return message;
   },
@@ -3507,7 +3525,7 @@ export const LaunchMeasurementResponse: MessageFns<LaunchMeasurementResponse> = 
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -3557,8 +3575,9 @@ export const LaunchMeasurementResponse: MessageFns<LaunchMeasurementResponse> = 
   },
   fromPartial(object: DeepPartial<LaunchMeasurementResponse>): LaunchMeasurementResponse {
     const message = createBaseLaunchMeasurementResponse();
-    message.response =
-      object.response !== undefined && object.response !== null ? Response.fromPartial(object.response) : undefined;
+    message.response = (object.response !== undefined && object.response !== null)
+      ? Response.fromPartial(object.response)
+      : undefined;
     message.launchMeasurement = object.launchMeasurement ?? new Uint8Array(0);
     return message;
   },
@@ -3591,7 +3610,7 @@ export const InjectLaunchSecretRequest: MessageFns<InjectLaunchSecretRequest> = 
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -3641,7 +3660,7 @@ export const InjectLaunchSecretRequest: MessageFns<InjectLaunchSecretRequest> = 
   },
   fromPartial(object: DeepPartial<InjectLaunchSecretRequest>): InjectLaunchSecretRequest {
     const message = createBaseInjectLaunchSecretRequest();
-    message.vmi = object.vmi !== undefined && object.vmi !== null ? VMI.fromPartial(object.vmi) : undefined;
+    message.vmi = (object.vmi !== undefined && object.vmi !== null) ? VMI.fromPartial(object.vmi) : undefined;
     message.options = object.options ?? new Uint8Array(0);
     return message;
   },
@@ -3658,7 +3677,7 @@ export const DirtyRateStatsResponse: MessageFns<DirtyRateStatsResponse> = {
     }
     if (message.dirtyRateMbs !== 0n) {
       if (BigInt.asIntN(64, message.dirtyRateMbs) !== message.dirtyRateMbs) {
-        throw new globalThis.Error('value provided for field message.dirtyRateMbs of type int64 too large');
+        throw new globalThis.Error("value provided for field message.dirtyRateMbs of type int64 too large");
       }
       writer.uint32(16).int64(message.dirtyRateMbs);
     }
@@ -3677,7 +3696,7 @@ export const DirtyRateStatsResponse: MessageFns<DirtyRateStatsResponse> = {
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -3727,16 +3746,18 @@ export const DirtyRateStatsResponse: MessageFns<DirtyRateStatsResponse> = {
   },
   fromPartial(object: DeepPartial<DirtyRateStatsResponse>): DirtyRateStatsResponse {
     const message = createBaseDirtyRateStatsResponse();
-    message.response =
-      object.response !== undefined && object.response !== null ? Response.fromPartial(object.response) : undefined;
-    message.dirtyRateMbs =
-      object.dirtyRateMbs !== undefined && object.dirtyRateMbs !== null ? BigInt(object.dirtyRateMbs) : 0n;
+    message.response = (object.response !== undefined && object.response !== null)
+      ? Response.fromPartial(object.response)
+      : undefined;
+    message.dirtyRateMbs = (object.dirtyRateMbs !== undefined && object.dirtyRateMbs !== null)
+      ? BigInt(object.dirtyRateMbs)
+      : 0n;
     return message;
   },
 };
 
 function createBaseScreenshotResponse(): ScreenshotResponse {
-  return { response: undefined, mime: '', data: new Uint8Array(0), _unknownFields: {} };
+  return { response: undefined, mime: "", data: new Uint8Array(0), _unknownFields: {} };
 }
 
 export const ScreenshotResponse: MessageFns<ScreenshotResponse> = {
@@ -3744,7 +3765,7 @@ export const ScreenshotResponse: MessageFns<ScreenshotResponse> = {
     if (message.response !== undefined) {
       Response.encode(message.response, writer.uint32(10).fork()).join();
     }
-    if (message.mime !== '') {
+    if (message.mime !== "") {
       writer.uint32(18).string(message.mime);
     }
     if (message.data.length !== 0) {
@@ -3765,7 +3786,7 @@ export const ScreenshotResponse: MessageFns<ScreenshotResponse> = {
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -3823,9 +3844,10 @@ export const ScreenshotResponse: MessageFns<ScreenshotResponse> = {
   },
   fromPartial(object: DeepPartial<ScreenshotResponse>): ScreenshotResponse {
     const message = createBaseScreenshotResponse();
-    message.response =
-      object.response !== undefined && object.response !== null ? Response.fromPartial(object.response) : undefined;
-    message.mime = object.mime ?? '';
+    message.response = (object.response !== undefined && object.response !== null)
+      ? Response.fromPartial(object.response)
+      : undefined;
+    message.mime = object.mime ?? "";
     message.data = object.data ?? new Uint8Array(0);
     return message;
   },
@@ -3858,7 +3880,7 @@ export const BackupRequest: MessageFns<BackupRequest> = {
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -3908,7 +3930,7 @@ export const BackupRequest: MessageFns<BackupRequest> = {
   },
   fromPartial(object: DeepPartial<BackupRequest>): BackupRequest {
     const message = createBaseBackupRequest();
-    message.vmi = object.vmi !== undefined && object.vmi !== null ? VMI.fromPartial(object.vmi) : undefined;
+    message.vmi = (object.vmi !== undefined && object.vmi !== null) ? VMI.fromPartial(object.vmi) : undefined;
     message.options = object.options ?? new Uint8Array(0);
     return message;
   },
@@ -3941,7 +3963,7 @@ export const RedefineCheckpointRequest: MessageFns<RedefineCheckpointRequest> = 
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -3991,7 +4013,7 @@ export const RedefineCheckpointRequest: MessageFns<RedefineCheckpointRequest> = 
   },
   fromPartial(object: DeepPartial<RedefineCheckpointRequest>): RedefineCheckpointRequest {
     const message = createBaseRedefineCheckpointRequest();
-    message.vmi = object.vmi !== undefined && object.vmi !== null ? VMI.fromPartial(object.vmi) : undefined;
+    message.vmi = (object.vmi !== undefined && object.vmi !== null) ? VMI.fromPartial(object.vmi) : undefined;
     message.checkpoint = object.checkpoint ?? new Uint8Array(0);
     return message;
   },
@@ -4024,7 +4046,7 @@ export const RedefineCheckpointResponse: MessageFns<RedefineCheckpointResponse> 
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -4074,8 +4096,9 @@ export const RedefineCheckpointResponse: MessageFns<RedefineCheckpointResponse> 
   },
   fromPartial(object: DeepPartial<RedefineCheckpointResponse>): RedefineCheckpointResponse {
     const message = createBaseRedefineCheckpointResponse();
-    message.response =
-      object.response !== undefined && object.response !== null ? Response.fromPartial(object.response) : undefined;
+    message.response = (object.response !== undefined && object.response !== null)
+      ? Response.fromPartial(object.response)
+      : undefined;
     message.checkpointInvalid = object.checkpointInvalid ?? false;
     return message;
   },
@@ -4102,7 +4125,7 @@ export const DomainStatsRequest: MessageFns<DomainStatsRequest> = {
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -4161,7 +4184,7 @@ export const DirtyRateRequest: MessageFns<DirtyRateRequest> = {
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -4220,7 +4243,7 @@ export const AgentLoadRequest: MessageFns<AgentLoadRequest> = {
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -4279,7 +4302,7 @@ export const AgentCpuStatsRequest: MessageFns<AgentCpuStatsRequest> = {
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -4338,7 +4361,7 @@ export const AgentDiskStatsRequest: MessageFns<AgentDiskStatsRequest> = {
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -4397,7 +4420,7 @@ export const AgentTimeRequest: MessageFns<AgentTimeRequest> = {
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -4456,7 +4479,7 @@ export const AgentVcpusRequest: MessageFns<AgentVcpusRequest> = {
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -4515,7 +4538,7 @@ export const AgentMemoryBlockInfoRequest: MessageFns<AgentMemoryBlockInfoRequest
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -4574,7 +4597,7 @@ export const AgentUsersRequest: MessageFns<AgentUsersRequest> = {
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -4633,7 +4656,7 @@ export const AgentOsInfoRequest: MessageFns<AgentOsInfoRequest> = {
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -4692,7 +4715,7 @@ export const AgentDisksRequest: MessageFns<AgentDisksRequest> = {
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -4751,7 +4774,7 @@ export const AgentHostNameRequest: MessageFns<AgentHostNameRequest> = {
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -4810,7 +4833,7 @@ export const AgentTimezoneRequest: MessageFns<AgentTimezoneRequest> = {
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -4869,7 +4892,7 @@ export const AgentNetworkRouteRequest: MessageFns<AgentNetworkRouteRequest> = {
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -4928,7 +4951,7 @@ export const AgentNetworkInterfacesRequest: MessageFns<AgentNetworkInterfacesReq
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -4987,7 +5010,7 @@ export const AgentMemoryBlocksRequest: MessageFns<AgentMemoryBlocksRequest> = {
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -5112,7 +5135,7 @@ export const VMStatsRequest: MessageFns<VMStatsRequest> = {
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -5274,70 +5297,56 @@ export const VMStatsRequest: MessageFns<VMStatsRequest> = {
   },
   fromPartial(object: DeepPartial<VMStatsRequest>): VMStatsRequest {
     const message = createBaseVMStatsRequest();
-    message.domainStats =
-      object.domainStats !== undefined && object.domainStats !== null
-        ? DomainStatsRequest.fromPartial(object.domainStats)
-        : undefined;
-    message.dirtyRate =
-      object.dirtyRate !== undefined && object.dirtyRate !== null
-        ? DirtyRateRequest.fromPartial(object.dirtyRate)
-        : undefined;
-    message.guestGetLoad =
-      object.guestGetLoad !== undefined && object.guestGetLoad !== null
-        ? AgentLoadRequest.fromPartial(object.guestGetLoad)
-        : undefined;
-    message.guestGetCpuStats =
-      object.guestGetCpuStats !== undefined && object.guestGetCpuStats !== null
-        ? AgentCpuStatsRequest.fromPartial(object.guestGetCpuStats)
-        : undefined;
-    message.guestGetDiskStats =
-      object.guestGetDiskStats !== undefined && object.guestGetDiskStats !== null
-        ? AgentDiskStatsRequest.fromPartial(object.guestGetDiskStats)
-        : undefined;
-    message.guestGetTime =
-      object.guestGetTime !== undefined && object.guestGetTime !== null
-        ? AgentTimeRequest.fromPartial(object.guestGetTime)
-        : undefined;
-    message.guestGetVcpus =
-      object.guestGetVcpus !== undefined && object.guestGetVcpus !== null
-        ? AgentVcpusRequest.fromPartial(object.guestGetVcpus)
-        : undefined;
+    message.domainStats = (object.domainStats !== undefined && object.domainStats !== null)
+      ? DomainStatsRequest.fromPartial(object.domainStats)
+      : undefined;
+    message.dirtyRate = (object.dirtyRate !== undefined && object.dirtyRate !== null)
+      ? DirtyRateRequest.fromPartial(object.dirtyRate)
+      : undefined;
+    message.guestGetLoad = (object.guestGetLoad !== undefined && object.guestGetLoad !== null)
+      ? AgentLoadRequest.fromPartial(object.guestGetLoad)
+      : undefined;
+    message.guestGetCpuStats = (object.guestGetCpuStats !== undefined && object.guestGetCpuStats !== null)
+      ? AgentCpuStatsRequest.fromPartial(object.guestGetCpuStats)
+      : undefined;
+    message.guestGetDiskStats = (object.guestGetDiskStats !== undefined && object.guestGetDiskStats !== null)
+      ? AgentDiskStatsRequest.fromPartial(object.guestGetDiskStats)
+      : undefined;
+    message.guestGetTime = (object.guestGetTime !== undefined && object.guestGetTime !== null)
+      ? AgentTimeRequest.fromPartial(object.guestGetTime)
+      : undefined;
+    message.guestGetVcpus = (object.guestGetVcpus !== undefined && object.guestGetVcpus !== null)
+      ? AgentVcpusRequest.fromPartial(object.guestGetVcpus)
+      : undefined;
     message.guestGetMemoryBlockInfo =
-      object.guestGetMemoryBlockInfo !== undefined && object.guestGetMemoryBlockInfo !== null
+      (object.guestGetMemoryBlockInfo !== undefined && object.guestGetMemoryBlockInfo !== null)
         ? AgentMemoryBlockInfoRequest.fromPartial(object.guestGetMemoryBlockInfo)
         : undefined;
-    message.guestGetUsers =
-      object.guestGetUsers !== undefined && object.guestGetUsers !== null
-        ? AgentUsersRequest.fromPartial(object.guestGetUsers)
-        : undefined;
-    message.guestGetOsInfo =
-      object.guestGetOsInfo !== undefined && object.guestGetOsInfo !== null
-        ? AgentOsInfoRequest.fromPartial(object.guestGetOsInfo)
-        : undefined;
-    message.guestGetDisks =
-      object.guestGetDisks !== undefined && object.guestGetDisks !== null
-        ? AgentDisksRequest.fromPartial(object.guestGetDisks)
-        : undefined;
-    message.guestGetHostName =
-      object.guestGetHostName !== undefined && object.guestGetHostName !== null
-        ? AgentHostNameRequest.fromPartial(object.guestGetHostName)
-        : undefined;
-    message.guestGetTimezone =
-      object.guestGetTimezone !== undefined && object.guestGetTimezone !== null
-        ? AgentTimezoneRequest.fromPartial(object.guestGetTimezone)
-        : undefined;
-    message.guestNetworkGetRoute =
-      object.guestNetworkGetRoute !== undefined && object.guestNetworkGetRoute !== null
-        ? AgentNetworkRouteRequest.fromPartial(object.guestNetworkGetRoute)
-        : undefined;
+    message.guestGetUsers = (object.guestGetUsers !== undefined && object.guestGetUsers !== null)
+      ? AgentUsersRequest.fromPartial(object.guestGetUsers)
+      : undefined;
+    message.guestGetOsInfo = (object.guestGetOsInfo !== undefined && object.guestGetOsInfo !== null)
+      ? AgentOsInfoRequest.fromPartial(object.guestGetOsInfo)
+      : undefined;
+    message.guestGetDisks = (object.guestGetDisks !== undefined && object.guestGetDisks !== null)
+      ? AgentDisksRequest.fromPartial(object.guestGetDisks)
+      : undefined;
+    message.guestGetHostName = (object.guestGetHostName !== undefined && object.guestGetHostName !== null)
+      ? AgentHostNameRequest.fromPartial(object.guestGetHostName)
+      : undefined;
+    message.guestGetTimezone = (object.guestGetTimezone !== undefined && object.guestGetTimezone !== null)
+      ? AgentTimezoneRequest.fromPartial(object.guestGetTimezone)
+      : undefined;
+    message.guestNetworkGetRoute = (object.guestNetworkGetRoute !== undefined && object.guestNetworkGetRoute !== null)
+      ? AgentNetworkRouteRequest.fromPartial(object.guestNetworkGetRoute)
+      : undefined;
     message.guestNetworkGetInterfaces =
-      object.guestNetworkGetInterfaces !== undefined && object.guestNetworkGetInterfaces !== null
+      (object.guestNetworkGetInterfaces !== undefined && object.guestNetworkGetInterfaces !== null)
         ? AgentNetworkInterfacesRequest.fromPartial(object.guestNetworkGetInterfaces)
         : undefined;
-    message.guestGetMemoryBlocks =
-      object.guestGetMemoryBlocks !== undefined && object.guestGetMemoryBlocks !== null
-        ? AgentMemoryBlocksRequest.fromPartial(object.guestGetMemoryBlocks)
-        : undefined;
+    message.guestGetMemoryBlocks = (object.guestGetMemoryBlocks !== undefined && object.guestGetMemoryBlocks !== null)
+      ? AgentMemoryBlocksRequest.fromPartial(object.guestGetMemoryBlocks)
+      : undefined;
     return message;
   },
 };
@@ -5437,7 +5446,7 @@ export const VMStatsResponse: MessageFns<VMStatsResponse> = {
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -5615,76 +5624,62 @@ export const VMStatsResponse: MessageFns<VMStatsResponse> = {
   },
   fromPartial(object: DeepPartial<VMStatsResponse>): VMStatsResponse {
     const message = createBaseVMStatsResponse();
-    message.response =
-      object.response !== undefined && object.response !== null ? Response.fromPartial(object.response) : undefined;
-    message.domainStats =
-      object.domainStats !== undefined && object.domainStats !== null
-        ? DomainStatsResponse.fromPartial(object.domainStats)
-        : undefined;
-    message.dirtyRateStats =
-      object.dirtyRateStats !== undefined && object.dirtyRateStats !== null
-        ? DirtyRateStatsResponse.fromPartial(object.dirtyRateStats)
-        : undefined;
-    message.guestAgentVersion =
-      object.guestAgentVersion !== undefined && object.guestAgentVersion !== null
-        ? Response.fromPartial(object.guestAgentVersion)
-        : undefined;
-    message.guestGetLoad =
-      object.guestGetLoad !== undefined && object.guestGetLoad !== null
-        ? Response.fromPartial(object.guestGetLoad)
-        : undefined;
-    message.guestGetCpuStats =
-      object.guestGetCpuStats !== undefined && object.guestGetCpuStats !== null
-        ? Response.fromPartial(object.guestGetCpuStats)
-        : undefined;
-    message.guestGetDiskStats =
-      object.guestGetDiskStats !== undefined && object.guestGetDiskStats !== null
-        ? Response.fromPartial(object.guestGetDiskStats)
-        : undefined;
-    message.guestGetTime =
-      object.guestGetTime !== undefined && object.guestGetTime !== null
-        ? Response.fromPartial(object.guestGetTime)
-        : undefined;
-    message.guestGetVcpus =
-      object.guestGetVcpus !== undefined && object.guestGetVcpus !== null
-        ? Response.fromPartial(object.guestGetVcpus)
-        : undefined;
+    message.response = (object.response !== undefined && object.response !== null)
+      ? Response.fromPartial(object.response)
+      : undefined;
+    message.domainStats = (object.domainStats !== undefined && object.domainStats !== null)
+      ? DomainStatsResponse.fromPartial(object.domainStats)
+      : undefined;
+    message.dirtyRateStats = (object.dirtyRateStats !== undefined && object.dirtyRateStats !== null)
+      ? DirtyRateStatsResponse.fromPartial(object.dirtyRateStats)
+      : undefined;
+    message.guestAgentVersion = (object.guestAgentVersion !== undefined && object.guestAgentVersion !== null)
+      ? Response.fromPartial(object.guestAgentVersion)
+      : undefined;
+    message.guestGetLoad = (object.guestGetLoad !== undefined && object.guestGetLoad !== null)
+      ? Response.fromPartial(object.guestGetLoad)
+      : undefined;
+    message.guestGetCpuStats = (object.guestGetCpuStats !== undefined && object.guestGetCpuStats !== null)
+      ? Response.fromPartial(object.guestGetCpuStats)
+      : undefined;
+    message.guestGetDiskStats = (object.guestGetDiskStats !== undefined && object.guestGetDiskStats !== null)
+      ? Response.fromPartial(object.guestGetDiskStats)
+      : undefined;
+    message.guestGetTime = (object.guestGetTime !== undefined && object.guestGetTime !== null)
+      ? Response.fromPartial(object.guestGetTime)
+      : undefined;
+    message.guestGetVcpus = (object.guestGetVcpus !== undefined && object.guestGetVcpus !== null)
+      ? Response.fromPartial(object.guestGetVcpus)
+      : undefined;
     message.guestGetMemoryBlockInfo =
-      object.guestGetMemoryBlockInfo !== undefined && object.guestGetMemoryBlockInfo !== null
+      (object.guestGetMemoryBlockInfo !== undefined && object.guestGetMemoryBlockInfo !== null)
         ? Response.fromPartial(object.guestGetMemoryBlockInfo)
         : undefined;
-    message.guestGetUsers =
-      object.guestGetUsers !== undefined && object.guestGetUsers !== null
-        ? Response.fromPartial(object.guestGetUsers)
-        : undefined;
-    message.guestGetOsInfo =
-      object.guestGetOsInfo !== undefined && object.guestGetOsInfo !== null
-        ? Response.fromPartial(object.guestGetOsInfo)
-        : undefined;
-    message.guestGetDisks =
-      object.guestGetDisks !== undefined && object.guestGetDisks !== null
-        ? Response.fromPartial(object.guestGetDisks)
-        : undefined;
-    message.guestGetHostName =
-      object.guestGetHostName !== undefined && object.guestGetHostName !== null
-        ? Response.fromPartial(object.guestGetHostName)
-        : undefined;
-    message.guestGetTimezone =
-      object.guestGetTimezone !== undefined && object.guestGetTimezone !== null
-        ? Response.fromPartial(object.guestGetTimezone)
-        : undefined;
-    message.guestNetworkGetRoute =
-      object.guestNetworkGetRoute !== undefined && object.guestNetworkGetRoute !== null
-        ? Response.fromPartial(object.guestNetworkGetRoute)
-        : undefined;
+    message.guestGetUsers = (object.guestGetUsers !== undefined && object.guestGetUsers !== null)
+      ? Response.fromPartial(object.guestGetUsers)
+      : undefined;
+    message.guestGetOsInfo = (object.guestGetOsInfo !== undefined && object.guestGetOsInfo !== null)
+      ? Response.fromPartial(object.guestGetOsInfo)
+      : undefined;
+    message.guestGetDisks = (object.guestGetDisks !== undefined && object.guestGetDisks !== null)
+      ? Response.fromPartial(object.guestGetDisks)
+      : undefined;
+    message.guestGetHostName = (object.guestGetHostName !== undefined && object.guestGetHostName !== null)
+      ? Response.fromPartial(object.guestGetHostName)
+      : undefined;
+    message.guestGetTimezone = (object.guestGetTimezone !== undefined && object.guestGetTimezone !== null)
+      ? Response.fromPartial(object.guestGetTimezone)
+      : undefined;
+    message.guestNetworkGetRoute = (object.guestNetworkGetRoute !== undefined && object.guestNetworkGetRoute !== null)
+      ? Response.fromPartial(object.guestNetworkGetRoute)
+      : undefined;
     message.guestNetworkGetInterfaces =
-      object.guestNetworkGetInterfaces !== undefined && object.guestNetworkGetInterfaces !== null
+      (object.guestNetworkGetInterfaces !== undefined && object.guestNetworkGetInterfaces !== null)
         ? Response.fromPartial(object.guestNetworkGetInterfaces)
         : undefined;
-    message.guestGetMemoryBlocks =
-      object.guestGetMemoryBlocks !== undefined && object.guestGetMemoryBlocks !== null
-        ? Response.fromPartial(object.guestGetMemoryBlocks)
-        : undefined;
+    message.guestGetMemoryBlocks = (object.guestGetMemoryBlocks !== undefined && object.guestGetMemoryBlocks !== null)
+      ? Response.fromPartial(object.guestGetMemoryBlocks)
+      : undefined;
     return message;
   },
 };
@@ -5694,7 +5689,7 @@ export type CmdService = typeof CmdService;
 export const CmdService = {
   /** Brings libvirt in line with the VMI: defines, starts, resumes or updates the domain. Idempotent. Since v0.17. */
   syncVirtualMachine: {
-    path: '/kubevirt.cmd.v1.Cmd/SyncVirtualMachine' as const,
+    path: "/kubevirt.cmd.v1.Cmd/SyncVirtualMachine" as const,
     requestStream: false as const,
     responseStream: false as const,
     requestSerialize: (value: VMIRequest): Buffer => Buffer.from(VMIRequest.encode(value).finish()),
@@ -5704,7 +5699,7 @@ export const CmdService = {
   },
   /** Pauses a running domain; any other state is left as it is and counts as success. Since v0.24. */
   pauseVirtualMachine: {
-    path: '/kubevirt.cmd.v1.Cmd/PauseVirtualMachine' as const,
+    path: "/kubevirt.cmd.v1.Cmd/PauseVirtualMachine" as const,
     requestStream: false as const,
     responseStream: false as const,
     requestSerialize: (value: VMIRequest): Buffer => Buffer.from(VMIRequest.encode(value).finish()),
@@ -5714,7 +5709,7 @@ export const CmdService = {
   },
   /** Resumes a paused domain and sets the guest's clock in the background. Since v0.24. */
   unpauseVirtualMachine: {
-    path: '/kubevirt.cmd.v1.Cmd/UnpauseVirtualMachine' as const,
+    path: "/kubevirt.cmd.v1.Cmd/UnpauseVirtualMachine" as const,
     requestStream: false as const,
     responseStream: false as const,
     requestSerialize: (value: VMIRequest): Buffer => Buffer.from(VMIRequest.encode(value).finish()),
@@ -5724,7 +5719,7 @@ export const CmdService = {
   },
   /** Freezes the guest's filesystems; thaws them by itself after the timeout unless that is 0. Since v0.44. */
   freezeVirtualMachine: {
-    path: '/kubevirt.cmd.v1.Cmd/FreezeVirtualMachine' as const,
+    path: "/kubevirt.cmd.v1.Cmd/FreezeVirtualMachine" as const,
     requestStream: false as const,
     responseStream: false as const,
     requestSerialize: (value: FreezeRequest): Buffer => Buffer.from(FreezeRequest.encode(value).finish()),
@@ -5734,7 +5729,7 @@ export const CmdService = {
   },
   /** Thaws the guest's filesystems and cancels the automatic thaw. Since v0.44. */
   unfreezeVirtualMachine: {
-    path: '/kubevirt.cmd.v1.Cmd/UnfreezeVirtualMachine' as const,
+    path: "/kubevirt.cmd.v1.Cmd/UnfreezeVirtualMachine" as const,
     requestStream: false as const,
     responseStream: false as const,
     requestSerialize: (value: VMIRequest): Buffer => Buffer.from(VMIRequest.encode(value).finish()),
@@ -5744,7 +5739,7 @@ export const CmdService = {
   },
   /** Resets the machine as its reset button would. Not idempotent. Since v1.5. */
   resetVirtualMachine: {
-    path: '/kubevirt.cmd.v1.Cmd/ResetVirtualMachine' as const,
+    path: "/kubevirt.cmd.v1.Cmd/ResetVirtualMachine" as const,
     requestStream: false as const,
     responseStream: false as const,
     requestSerialize: (value: VMIRequest): Buffer => Buffer.from(VMIRequest.encode(value).finish()),
@@ -5754,7 +5749,7 @@ export const CmdService = {
   },
   /** Reboots the guest through its agent, or by ACPI when there is none. Not idempotent. Since v0.48. */
   softRebootVirtualMachine: {
-    path: '/kubevirt.cmd.v1.Cmd/SoftRebootVirtualMachine' as const,
+    path: "/kubevirt.cmd.v1.Cmd/SoftRebootVirtualMachine" as const,
     requestStream: false as const,
     responseStream: false as const,
     requestSerialize: (value: VMIRequest): Buffer => Buffer.from(VMIRequest.encode(value).finish()),
@@ -5764,7 +5759,7 @@ export const CmdService = {
   },
   /** Asks the guest to power off; the first success notes the deletion time in the domain's metadata. Since v0.17. */
   shutdownVirtualMachine: {
-    path: '/kubevirt.cmd.v1.Cmd/ShutdownVirtualMachine' as const,
+    path: "/kubevirt.cmd.v1.Cmd/ShutdownVirtualMachine" as const,
     requestStream: false as const,
     responseStream: false as const,
     requestSerialize: (value: VMIRequest): Buffer => Buffer.from(VMIRequest.encode(value).finish()),
@@ -5774,7 +5769,7 @@ export const CmdService = {
   },
   /** Destroys the domain if there is one. Idempotent. Since v0.17. */
   killVirtualMachine: {
-    path: '/kubevirt.cmd.v1.Cmd/KillVirtualMachine' as const,
+    path: "/kubevirt.cmd.v1.Cmd/KillVirtualMachine" as const,
     requestStream: false as const,
     responseStream: false as const,
     requestSerialize: (value: VMIRequest): Buffer => Buffer.from(VMIRequest.encode(value).finish()),
@@ -5784,7 +5779,7 @@ export const CmdService = {
   },
   /** Undefines the domain but keeps its NVRAM. Idempotent. Since v0.17. */
   deleteVirtualMachine: {
-    path: '/kubevirt.cmd.v1.Cmd/DeleteVirtualMachine' as const,
+    path: "/kubevirt.cmd.v1.Cmd/DeleteVirtualMachine" as const,
     requestStream: false as const,
     responseStream: false as const,
     requestSerialize: (value: VMIRequest): Buffer => Buffer.from(VMIRequest.encode(value).finish()),
@@ -5794,7 +5789,7 @@ export const CmdService = {
   },
   /** Starts a live migration on the source; its progress is reported through the domain's metadata. Since v0.17. */
   migrateVirtualMachine: {
-    path: '/kubevirt.cmd.v1.Cmd/MigrateVirtualMachine' as const,
+    path: "/kubevirt.cmd.v1.Cmd/MigrateVirtualMachine" as const,
     requestStream: false as const,
     responseStream: false as const,
     requestSerialize: (value: MigrationRequest): Buffer => Buffer.from(MigrationRequest.encode(value).finish()),
@@ -5804,7 +5799,7 @@ export const CmdService = {
   },
   /** Prepares disks, hooks and migration sockets on the target. Runs in full each time. Since v0.17. */
   syncMigrationTarget: {
-    path: '/kubevirt.cmd.v1.Cmd/SyncMigrationTarget' as const,
+    path: "/kubevirt.cmd.v1.Cmd/SyncMigrationTarget" as const,
     requestStream: false as const,
     responseStream: false as const,
     requestSerialize: (value: VMIRequest): Buffer => Buffer.from(VMIRequest.encode(value).finish()),
@@ -5814,7 +5809,7 @@ export const CmdService = {
   },
   /** Aborts the running migration in the background; success also when there is none. Since v0.17. */
   cancelVirtualMachineMigration: {
-    path: '/kubevirt.cmd.v1.Cmd/CancelVirtualMachineMigration' as const,
+    path: "/kubevirt.cmd.v1.Cmd/CancelVirtualMachineMigration" as const,
     requestStream: false as const,
     responseStream: false as const,
     requestSerialize: (value: VMIRequest): Buffer => Buffer.from(VMIRequest.encode(value).finish()),
@@ -5827,7 +5822,7 @@ export const CmdService = {
    * v0.36.5).
    */
   signalTargetPodCleanup: {
-    path: '/kubevirt.cmd.v1.Cmd/SignalTargetPodCleanup' as const,
+    path: "/kubevirt.cmd.v1.Cmd/SignalTargetPodCleanup" as const,
     requestStream: false as const,
     responseStream: false as const,
     requestSerialize: (value: VMIRequest): Buffer => Buffer.from(VMIRequest.encode(value).finish()),
@@ -5837,7 +5832,7 @@ export const CmdService = {
   },
   /** Ends a migration on the target: link refresh and guest clock. `options` has to be present. Since v0.40. */
   finalizeVirtualMachineMigration: {
-    path: '/kubevirt.cmd.v1.Cmd/FinalizeVirtualMachineMigration' as const,
+    path: "/kubevirt.cmd.v1.Cmd/FinalizeVirtualMachineMigration" as const,
     requestStream: false as const,
     responseStream: false as const,
     requestSerialize: (value: VMIRequest): Buffer => Buffer.from(VMIRequest.encode(value).finish()),
@@ -5847,7 +5842,7 @@ export const CmdService = {
   },
   /** Plugs host devices (SR-IOV) in the background, one call at a time. Since v0.50. */
   hotplugHostDevices: {
-    path: '/kubevirt.cmd.v1.Cmd/HotplugHostDevices' as const,
+    path: "/kubevirt.cmd.v1.Cmd/HotplugHostDevices" as const,
     requestStream: false as const,
     responseStream: false as const,
     requestSerialize: (value: VMIRequest): Buffer => Buffer.from(VMIRequest.encode(value).finish()),
@@ -5857,7 +5852,7 @@ export const CmdService = {
   },
   /** Returns the first domain that libvirt lists as JSON; empty when there is none. Since v0.17. */
   getDomain: {
-    path: '/kubevirt.cmd.v1.Cmd/GetDomain' as const,
+    path: "/kubevirt.cmd.v1.Cmd/GetDomain" as const,
     requestStream: false as const,
     responseStream: false as const,
     requestSerialize: (value: EmptyRequest): Buffer => Buffer.from(EmptyRequest.encode(value).finish()),
@@ -5867,7 +5862,7 @@ export const CmdService = {
   },
   /** Returns the domain's statistics as JSON. Since v0.17. */
   getDomainStats: {
-    path: '/kubevirt.cmd.v1.Cmd/GetDomainStats' as const,
+    path: "/kubevirt.cmd.v1.Cmd/GetDomainStats" as const,
     requestStream: false as const,
     responseStream: false as const,
     requestSerialize: (value: EmptyRequest): Buffer => Buffer.from(EmptyRequest.encode(value).finish()),
@@ -5877,7 +5872,7 @@ export const CmdService = {
   },
   /** Returns what the guest agent knows as JSON: agent, OS, at most 10 users and 10 filesystems. Since v0.27. */
   getGuestInfo: {
-    path: '/kubevirt.cmd.v1.Cmd/GetGuestInfo' as const,
+    path: "/kubevirt.cmd.v1.Cmd/GetGuestInfo" as const,
     requestStream: false as const,
     responseStream: false as const,
     requestSerialize: (value: EmptyRequest): Buffer => Buffer.from(EmptyRequest.encode(value).finish()),
@@ -5887,7 +5882,7 @@ export const CmdService = {
   },
   /** Returns every user that is logged in to the guest as a JSON array. Since v0.28. */
   getUsers: {
-    path: '/kubevirt.cmd.v1.Cmd/GetUsers' as const,
+    path: "/kubevirt.cmd.v1.Cmd/GetUsers" as const,
     requestStream: false as const,
     responseStream: false as const,
     requestSerialize: (value: EmptyRequest): Buffer => Buffer.from(EmptyRequest.encode(value).finish()),
@@ -5898,7 +5893,7 @@ export const CmdService = {
   },
   /** Returns every filesystem of the guest as a JSON array. Since v0.28. */
   getFilesystems: {
-    path: '/kubevirt.cmd.v1.Cmd/GetFilesystems' as const,
+    path: "/kubevirt.cmd.v1.Cmd/GetFilesystems" as const,
     requestStream: false as const,
     responseStream: false as const,
     requestSerialize: (value: EmptyRequest): Buffer => Buffer.from(EmptyRequest.encode(value).finish()),
@@ -5909,7 +5904,7 @@ export const CmdService = {
   },
   /** Answers success; proves that the launcher serves calls. Since v0.17. */
   ping: {
-    path: '/kubevirt.cmd.v1.Cmd/Ping' as const,
+    path: "/kubevirt.cmd.v1.Cmd/Ping" as const,
     requestStream: false as const,
     responseStream: false as const,
     requestSerialize: (value: EmptyRequest): Buffer => Buffer.from(EmptyRequest.encode(value).finish()),
@@ -5922,7 +5917,7 @@ export const CmdService = {
    * v0.43.
    */
   exec: {
-    path: '/kubevirt.cmd.v1.Cmd/Exec' as const,
+    path: "/kubevirt.cmd.v1.Cmd/Exec" as const,
     requestStream: false as const,
     responseStream: false as const,
     requestSerialize: (value: ExecRequest): Buffer => Buffer.from(ExecRequest.encode(value).finish()),
@@ -5932,7 +5927,7 @@ export const CmdService = {
   },
   /** Pings the guest agent. A failure is a gRPC error. Since v0.44. */
   guestPing: {
-    path: '/kubevirt.cmd.v1.Cmd/GuestPing' as const,
+    path: "/kubevirt.cmd.v1.Cmd/GuestPing" as const,
     requestStream: false as const,
     responseStream: false as const,
     requestSerialize: (value: GuestPingRequest): Buffer => Buffer.from(GuestPingRequest.encode(value).finish()),
@@ -5942,7 +5937,7 @@ export const CmdService = {
   },
   /** Starts a memory dump to the path in the background. Since v0.54. */
   virtualMachineMemoryDump: {
-    path: '/kubevirt.cmd.v1.Cmd/VirtualMachineMemoryDump' as const,
+    path: "/kubevirt.cmd.v1.Cmd/VirtualMachineMemoryDump" as const,
     requestStream: false as const,
     responseStream: false as const,
     requestSerialize: (value: MemoryDumpRequest): Buffer => Buffer.from(MemoryDumpRequest.encode(value).finish()),
@@ -5952,7 +5947,7 @@ export const CmdService = {
   },
   /** Returns the version of QEMU as "QEMU major.minor.release". Since v1.0. */
   getQemuVersion: {
-    path: '/kubevirt.cmd.v1.Cmd/GetQemuVersion' as const,
+    path: "/kubevirt.cmd.v1.Cmd/GetQemuVersion" as const,
     requestStream: false as const,
     responseStream: false as const,
     requestSerialize: (value: EmptyRequest): Buffer => Buffer.from(EmptyRequest.encode(value).finish()),
@@ -5962,7 +5957,7 @@ export const CmdService = {
   },
   /** Sets the number of vCPUs and their pinning on the running domain. Since v1.0. */
   syncVirtualMachineCpUs: {
-    path: '/kubevirt.cmd.v1.Cmd/SyncVirtualMachineCPUs' as const,
+    path: "/kubevirt.cmd.v1.Cmd/SyncVirtualMachineCPUs" as const,
     requestStream: false as const,
     responseStream: false as const,
     requestSerialize: (value: VMIRequest): Buffer => Buffer.from(VMIRequest.encode(value).finish()),
@@ -5972,7 +5967,7 @@ export const CmdService = {
   },
   /** Attaches or resizes the memory device of the running domain. Since v1.1. */
   syncVirtualMachineMemory: {
-    path: '/kubevirt.cmd.v1.Cmd/SyncVirtualMachineMemory' as const,
+    path: "/kubevirt.cmd.v1.Cmd/SyncVirtualMachineMemory" as const,
     requestStream: false as const,
     responseStream: false as const,
     requestSerialize: (value: VMIRequest): Buffer => Buffer.from(VMIRequest.encode(value).finish()),
@@ -5982,7 +5977,7 @@ export const CmdService = {
   },
   /** Returns the SEV platform's certificates as JSON. Since v1.1. */
   getSevInfo: {
-    path: '/kubevirt.cmd.v1.Cmd/GetSEVInfo' as const,
+    path: "/kubevirt.cmd.v1.Cmd/GetSEVInfo" as const,
     requestStream: false as const,
     responseStream: false as const,
     requestSerialize: (value: EmptyRequest): Buffer => Buffer.from(EmptyRequest.encode(value).finish()),
@@ -5992,7 +5987,7 @@ export const CmdService = {
   },
   /** Returns the measurement of an SEV guest as JSON. Sent without `options`. Since v1.1. */
   getLaunchMeasurement: {
-    path: '/kubevirt.cmd.v1.Cmd/GetLaunchMeasurement' as const,
+    path: "/kubevirt.cmd.v1.Cmd/GetLaunchMeasurement" as const,
     requestStream: false as const,
     responseStream: false as const,
     requestSerialize: (value: VMIRequest): Buffer => Buffer.from(VMIRequest.encode(value).finish()),
@@ -6003,7 +5998,7 @@ export const CmdService = {
   },
   /** Injects a secret into an SEV guest before it runs. Since v1.1. */
   injectLaunchSecret: {
-    path: '/kubevirt.cmd.v1.Cmd/InjectLaunchSecret' as const,
+    path: "/kubevirt.cmd.v1.Cmd/InjectLaunchSecret" as const,
     requestStream: false as const,
     responseStream: false as const,
     requestSerialize: (value: InjectLaunchSecretRequest): Buffer =>
@@ -6014,7 +6009,7 @@ export const CmdService = {
   },
   /** Measures how fast the guest dirties memory; takes about a second. Since v1.6. */
   getDomainDirtyRateStats: {
-    path: '/kubevirt.cmd.v1.Cmd/GetDomainDirtyRateStats' as const,
+    path: "/kubevirt.cmd.v1.Cmd/GetDomainDirtyRateStats" as const,
     requestStream: false as const,
     responseStream: false as const,
     requestSerialize: (value: EmptyRequest): Buffer => Buffer.from(EmptyRequest.encode(value).finish()),
@@ -6025,7 +6020,7 @@ export const CmdService = {
   },
   /** Returns a picture of the guest's display. Sent without `options`. Since v1.7. */
   getScreenshot: {
-    path: '/kubevirt.cmd.v1.Cmd/GetScreenshot' as const,
+    path: "/kubevirt.cmd.v1.Cmd/GetScreenshot" as const,
     requestStream: false as const,
     responseStream: false as const,
     requestSerialize: (value: VMIRequest): Buffer => Buffer.from(VMIRequest.encode(value).finish()),
@@ -6035,7 +6030,7 @@ export const CmdService = {
   },
   /** Starts, exports or aborts a backup; its progress is reported through the domain's metadata. Since v1.8. */
   backupVirtualMachine: {
-    path: '/kubevirt.cmd.v1.Cmd/BackupVirtualMachine' as const,
+    path: "/kubevirt.cmd.v1.Cmd/BackupVirtualMachine" as const,
     requestStream: false as const,
     responseStream: false as const,
     requestSerialize: (value: BackupRequest): Buffer => Buffer.from(BackupRequest.encode(value).finish()),
@@ -6045,7 +6040,7 @@ export const CmdService = {
   },
   /** Tells libvirt again about a checkpoint that it has forgotten. Since v1.8. */
   redefineCheckpoint: {
-    path: '/kubevirt.cmd.v1.Cmd/RedefineCheckpoint' as const,
+    path: "/kubevirt.cmd.v1.Cmd/RedefineCheckpoint" as const,
     requestStream: false as const,
     responseStream: false as const,
     requestSerialize: (value: RedefineCheckpointRequest): Buffer =>
@@ -6057,7 +6052,7 @@ export const CmdService = {
   },
   /** Returns the statistics asked for in one answer. Off by default; then, and on failure, a gRPC error. Since v1.9. */
   getVmStats: {
-    path: '/kubevirt.cmd.v1.Cmd/GetVMStats' as const,
+    path: "/kubevirt.cmd.v1.Cmd/GetVMStats" as const,
     requestStream: false as const,
     responseStream: false as const,
     requestSerialize: (value: VMStatsRequest): Buffer => Buffer.from(VMStatsRequest.encode(value).finish()),
@@ -6727,7 +6722,7 @@ export interface CmdClient extends Client {
   ): ClientUnaryCall;
 }
 
-export const CmdClient = makeGenericClientConstructor(CmdService, 'kubevirt.cmd.v1.Cmd') as unknown as {
+export const CmdClient = makeGenericClientConstructor(CmdService, "kubevirt.cmd.v1.Cmd") as unknown as {
   new (address: string, credentials: ChannelCredentials, options?: Partial<ClientOptions>): CmdClient;
   service: typeof CmdService;
   serviceName: string;
@@ -6735,17 +6730,11 @@ export const CmdClient = makeGenericClientConstructor(CmdService, 'kubevirt.cmd.
 
 type Builtin = Date | Function | Uint8Array | string | number | boolean | bigint | undefined;
 
-export type DeepPartial<T> = T extends bigint
-  ? string | number | bigint
-  : T extends Builtin
-    ? T
-    : T extends globalThis.Array<infer U>
-      ? globalThis.Array<DeepPartial<U>>
-      : T extends ReadonlyArray<infer U>
-        ? ReadonlyArray<DeepPartial<U>>
-        : T extends {}
-          ? { [K in keyof T]?: DeepPartial<T[K]> }
-          : Partial<T>;
+export type DeepPartial<T> = T extends bigint ? string | number | bigint
+  : T extends Builtin ? T : T extends globalThis.Array<infer U> ? globalThis.Array<DeepPartial<U>>
+  : T extends ReadonlyArray<infer U> ? ReadonlyArray<DeepPartial<U>>
+  : T extends {} ? { [K in keyof T]?: DeepPartial<T[K]> }
+  : Partial<T>;
 
 export interface MessageFns<T> {
   encode(message: T, writer?: BinaryWriter): BinaryWriter;

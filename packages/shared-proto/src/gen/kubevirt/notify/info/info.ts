@@ -5,7 +5,7 @@
 // source: kubevirt/notify/info/info.proto
 
 /* eslint-disable */
-import { BinaryReader, BinaryWriter } from '@bufbuild/protobuf/wire';
+import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
 import {
   type CallOptions,
   type ChannelCredentials,
@@ -17,11 +17,11 @@ import {
   type Metadata,
   type ServiceError,
   type UntypedServiceImplementation,
-} from '@grpc/grpc-js';
+} from "@grpc/grpc-js";
 
-export const protobufPackage = 'kubevirt.notify.info';
+export const protobufPackage = "kubevirt.notify.info";
 
-export const protobufFileName = 'kubevirt/notify/info/info.proto';
+export const protobufFileName = "kubevirt/notify/info/info.proto";
 
 /** Asks for the versions. Since v0.17. */
 export interface NotifyInfoRequest {
@@ -55,7 +55,7 @@ export const NotifyInfoRequest: MessageFns<NotifyInfoRequest> = {
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -121,7 +121,7 @@ export const NotifyInfoResponse: MessageFns<NotifyInfoResponse> = {
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -183,7 +183,7 @@ export type NotifyInfoService = typeof NotifyInfoService;
 export const NotifyInfoService = {
   /** Lists the generations of the notify protocol that the handler serves. Since v0.17. */
   info: {
-    path: '/kubevirt.notify.info.NotifyInfo/Info' as const,
+    path: "/kubevirt.notify.info.NotifyInfo/Info" as const,
     requestStream: false as const,
     responseStream: false as const,
     requestSerialize: (value: NotifyInfoRequest): Buffer => Buffer.from(NotifyInfoRequest.encode(value).finish()),
@@ -219,7 +219,7 @@ export interface NotifyInfoClient extends Client {
 
 export const NotifyInfoClient = makeGenericClientConstructor(
   NotifyInfoService,
-  'kubevirt.notify.info.NotifyInfo',
+  "kubevirt.notify.info.NotifyInfo",
 ) as unknown as {
   new (address: string, credentials: ChannelCredentials, options?: Partial<ClientOptions>): NotifyInfoClient;
   service: typeof NotifyInfoService;
@@ -228,17 +228,11 @@ export const NotifyInfoClient = makeGenericClientConstructor(
 
 type Builtin = Date | Function | Uint8Array | string | number | boolean | bigint | undefined;
 
-export type DeepPartial<T> = T extends bigint
-  ? string | number | bigint
-  : T extends Builtin
-    ? T
-    : T extends globalThis.Array<infer U>
-      ? globalThis.Array<DeepPartial<U>>
-      : T extends ReadonlyArray<infer U>
-        ? ReadonlyArray<DeepPartial<U>>
-        : T extends {}
-          ? { [K in keyof T]?: DeepPartial<T[K]> }
-          : Partial<T>;
+export type DeepPartial<T> = T extends bigint ? string | number | bigint
+  : T extends Builtin ? T : T extends globalThis.Array<infer U> ? globalThis.Array<DeepPartial<U>>
+  : T extends ReadonlyArray<infer U> ? ReadonlyArray<DeepPartial<U>>
+  : T extends {} ? { [K in keyof T]?: DeepPartial<T[K]> }
+  : Partial<T>;
 
 export interface MessageFns<T> {
   encode(message: T, writer?: BinaryWriter): BinaryWriter;

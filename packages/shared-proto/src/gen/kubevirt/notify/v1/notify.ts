@@ -5,7 +5,7 @@
 // source: kubevirt/notify/v1/notify.proto
 
 /* eslint-disable */
-import { BinaryReader, BinaryWriter } from '@bufbuild/protobuf/wire';
+import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
 import {
   type CallOptions,
   type ChannelCredentials,
@@ -17,11 +17,11 @@ import {
   type Metadata,
   type ServiceError,
   type UntypedServiceImplementation,
-} from '@grpc/grpc-js';
+} from "@grpc/grpc-js";
 
-export const protobufPackage = 'kubevirt.notify.v1';
+export const protobufPackage = "kubevirt.notify.v1";
 
-export const protobufFileName = 'kubevirt/notify/v1/notify.proto';
+export const protobufFileName = "kubevirt/notify/v1/notify.proto";
 
 /** `eventType` is ADDED, MODIFIED, DELETED or ERROR; `statusJSON` is a metav1.Status and comes with ERROR. Since v0.17. */
 export interface DomainEventRequest {
@@ -45,7 +45,7 @@ export interface Response {
 }
 
 function createBaseDomainEventRequest(): DomainEventRequest {
-  return { domainJSON: new Uint8Array(0), statusJSON: new Uint8Array(0), eventType: '', _unknownFields: {} };
+  return { domainJSON: new Uint8Array(0), statusJSON: new Uint8Array(0), eventType: "", _unknownFields: {} };
 }
 
 export const DomainEventRequest: MessageFns<DomainEventRequest> = {
@@ -56,7 +56,7 @@ export const DomainEventRequest: MessageFns<DomainEventRequest> = {
     if (message.statusJSON.length !== 0) {
       writer.uint32(18).bytes(message.statusJSON);
     }
-    if (message.eventType !== '') {
+    if (message.eventType !== "") {
       writer.uint32(26).string(message.eventType);
     }
     if (message._unknownFields !== undefined) {
@@ -74,7 +74,7 @@ export const DomainEventRequest: MessageFns<DomainEventRequest> = {
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -134,7 +134,7 @@ export const DomainEventRequest: MessageFns<DomainEventRequest> = {
     const message = createBaseDomainEventRequest();
     message.domainJSON = object.domainJSON ?? new Uint8Array(0);
     message.statusJSON = object.statusJSON ?? new Uint8Array(0);
-    message.eventType = object.eventType ?? '';
+    message.eventType = object.eventType ?? "";
     return message;
   },
 };
@@ -163,7 +163,7 @@ export const K8sEventRequest: MessageFns<K8sEventRequest> = {
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -211,7 +211,7 @@ export const K8sEventRequest: MessageFns<K8sEventRequest> = {
 };
 
 function createBaseResponse(): Response {
-  return { success: false, message: '', _unknownFields: {} };
+  return { success: false, message: "", _unknownFields: {} };
 }
 
 export const Response: MessageFns<Response> = {
@@ -219,7 +219,7 @@ export const Response: MessageFns<Response> = {
     if (message.success !== false) {
       writer.uint32(8).bool(message.success);
     }
-    if (message.message !== '') {
+    if (message.message !== "") {
       writer.uint32(18).string(message.message);
     }
     if (message._unknownFields !== undefined) {
@@ -237,7 +237,7 @@ export const Response: MessageFns<Response> = {
     const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
     const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
     if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error('protobuf decode recursion limit exceeded');
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
     }
     (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
     try {
@@ -288,7 +288,7 @@ export const Response: MessageFns<Response> = {
   fromPartial(object: DeepPartial<Response>): Response {
     const message = createBaseResponse();
     message.success = object.success ?? false;
-    message.message = object.message ?? '';
+    message.message = object.message ?? "";
     return message;
   },
 };
@@ -301,7 +301,7 @@ export const NotifyService = {
    * v0.17.
    */
   handleDomainEvent: {
-    path: '/kubevirt.notify.v1.Notify/HandleDomainEvent' as const,
+    path: "/kubevirt.notify.v1.Notify/HandleDomainEvent" as const,
     requestStream: false as const,
     responseStream: false as const,
     requestSerialize: (value: DomainEventRequest): Buffer => Buffer.from(DomainEventRequest.encode(value).finish()),
@@ -314,7 +314,7 @@ export const NotifyService = {
    * v0.17.
    */
   handleK8SEvent: {
-    path: '/kubevirt.notify.v1.Notify/HandleK8sEvent' as const,
+    path: "/kubevirt.notify.v1.Notify/HandleK8sEvent" as const,
     requestStream: false as const,
     responseStream: false as const,
     requestSerialize: (value: K8sEventRequest): Buffer => Buffer.from(K8sEventRequest.encode(value).finish()),
@@ -378,7 +378,7 @@ export interface NotifyClient extends Client {
   ): ClientUnaryCall;
 }
 
-export const NotifyClient = makeGenericClientConstructor(NotifyService, 'kubevirt.notify.v1.Notify') as unknown as {
+export const NotifyClient = makeGenericClientConstructor(NotifyService, "kubevirt.notify.v1.Notify") as unknown as {
   new (address: string, credentials: ChannelCredentials, options?: Partial<ClientOptions>): NotifyClient;
   service: typeof NotifyService;
   serviceName: string;
@@ -386,17 +386,11 @@ export const NotifyClient = makeGenericClientConstructor(NotifyService, 'kubevir
 
 type Builtin = Date | Function | Uint8Array | string | number | boolean | bigint | undefined;
 
-export type DeepPartial<T> = T extends bigint
-  ? string | number | bigint
-  : T extends Builtin
-    ? T
-    : T extends globalThis.Array<infer U>
-      ? globalThis.Array<DeepPartial<U>>
-      : T extends ReadonlyArray<infer U>
-        ? ReadonlyArray<DeepPartial<U>>
-        : T extends {}
-          ? { [K in keyof T]?: DeepPartial<T[K]> }
-          : Partial<T>;
+export type DeepPartial<T> = T extends bigint ? string | number | bigint
+  : T extends Builtin ? T : T extends globalThis.Array<infer U> ? globalThis.Array<DeepPartial<U>>
+  : T extends ReadonlyArray<infer U> ? ReadonlyArray<DeepPartial<U>>
+  : T extends {} ? { [K in keyof T]?: DeepPartial<T[K]> }
+  : Partial<T>;
 
 export interface MessageFns<T> {
   encode(message: T, writer?: BinaryWriter): BinaryWriter;

@@ -11,6 +11,7 @@ export interface FamilyEntry {
 export const FAMILIES: ReadonlyMap<string, FamilyEntry> = new Map<string, FamilyEntry>([
   ['converter', { load: async () => (await import('./converter.ts')).runConverter }],
   ['handler-phase', { load: async () => (await import('./handler-phase.ts')).runHandlerPhase }],
+  ['network-phase1', { load: async () => (await import('./network-phase1.ts')).runNetworkPhase1 }],
   ['libvirt', { load: async () => (await import('./libvirt.ts')).runLibvirt }],
   ['vmi-defaults', { load: async () => (await import('./vmi-defaults.ts')).runVmiDefaults, data: 'converter' }],
 ]);

@@ -130,8 +130,8 @@ function memoryFiles(files: Map<string, string>, directory: string, faults: Faul
       const full = `${directory}/${path}`;
       if (isOurs(full)) return void files.set(full, text);
       faults.check('writeFile', [full]);
-      faults.check('chownQemu', [full]);
       files.set(full, text);
+      faults.check('chownQemu', [full]);
     },
     remove(path) {
       const full = `${directory}/${path}`;

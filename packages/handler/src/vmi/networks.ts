@@ -30,8 +30,8 @@ export function networksToStart(vmi: Vmi): readonly string[] {
 export function networksToUpdate(vmi: Vmi): readonly string[] {
   return networkNames(vmi, (iface) => {
     const sources = infoSources(vmi, iface.name);
-    if (sources?.includes('domain') === true) return false;
-    return iface.state === 'absent' || sources?.includes('multus-status') === true;
+    if (sources === undefined || sources.includes('domain')) return false;
+    return iface.state === 'absent' || sources.includes('multus-status');
   });
 }
 

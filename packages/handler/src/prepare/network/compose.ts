@@ -93,7 +93,7 @@ function tap(place: Place, fields: { readonly mtu?: number; readonly state: stri
     state: fields.state,
     ...(fields.mtu === undefined ? {} : { mtu: fields.mtu }),
     controller: bridgeName(podLink),
-    tap: { ...(queues === 0 ? {} : { queues }), UID: owner, GID: owner },
+    tap: { ...(queues === 0 ? {} : { queues }), ...(owner === 0 ? {} : { UID: owner, GID: owner }) },
     IPv4: {},
     IPv6: {},
     'linux-stack': {},
@@ -148,20 +148,29 @@ function bridge(place: Place, withAddress: boolean): Part {
   return { interfaces: links, ...(hasIpv4 ? { stack: { ipv4: { 'arp-ignore': 1 }, ipv6: {} } } : {}) };
 }
 
-/** What an unplugged interface leaves behind; the pod link itself is its CNI plugin's. */
+/** What an unplugged interface leaves behind; the pod link itself is its CNI plugin's, and may be gone. */
 function removedBridge(place: Place): Part {
-  const { podLink, network } = place;
-  const gone = (name: string, type: string): InterfaceState => ({
-    name,
-    type,
-    state: 'absent',
-    IPv4: {},
-    IPv6: {},
-    'linux-stack': {},
-    Metadata: { Pid: 0, NetworkName: network.name },
-  });
+  const { podLink, network, current } = place;
+  const nic = findInterface(current, renamedPodLink(podLink)) ?? findInterface(current, podLink);
+  const mtu = nic?.mtu === undefined ? {} : { mtu: nic.mtu };
+  const mac = nic?.['mac-address'];
+  const metadata = { Pid: 0, NetworkName: network.name };
+  const rest = { 'linux-stack': {}, Metadata: metadata };
   return {
-    interfaces: [gone(bridgeName(podLink), 'bridge'), tap(place, { state: 'absent' }), gone(podLink, 'dummy')],
+    interfaces: [
+      { name: bridgeName(podLink), type: 'bridge', state: 'absent', IPv4: {}, IPv6: {}, ...rest },
+      tap(place, { ...mtu, state: 'absent' }),
+      {
+        name: podLink,
+        type: 'dummy',
+        state: 'absent',
+        ...(mac === undefined ? {} : { 'mac-address': mac }),
+        ...mtu,
+        IPv4: nic?.IPv4 ?? {},
+        IPv6: nic?.IPv6 ?? {},
+        ...rest,
+      },
+    ],
   };
 }
 
@@ -186,7 +195,7 @@ function masquerade(place: Place): Part {
         ...mtu,
         IPv4,
         IPv6,
-        'linux-stack': { 'ip4-route-local-net': true },
+        'linux-stack': IPv4.enabled === true ? { 'ip4-route-local-net': true } : {},
         Metadata: { Pid: 0, NetworkName: network.name },
       },
       tap(place, { ...mtu, state: 'up' }),

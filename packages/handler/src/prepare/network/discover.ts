@@ -14,8 +14,14 @@ export interface Discovered {
   readonly podLink: string;
   /** Global addresses of the pod link, at most one of a family, the preferred family first. */
   readonly podIps: readonly string[];
-  /** For the bridge binding: what the DHCP file says; `facts` is undefined without an IPv4 address. */
-  readonly dhcp: { readonly facts: DhcpFacts | undefined; readonly mac: string | undefined } | undefined;
+  /** For the bridge binding. Called once the addresses are stored, since it may fail. */
+  readonly dhcp: (() => DiscoveredDhcp) | undefined;
+}
+
+/** What the DHCP file says; `facts` is undefined without an IPv4 address. */
+export interface DiscoveredDhcp {
+  readonly facts: DhcpFacts | undefined;
+  readonly mac: string | undefined;
 }
 
 /** What discovery reads. */
@@ -50,7 +56,7 @@ export function* discover(input: DiscoverInput): Generator<Discovered> {
       network: entry.network.name,
       podLink,
       podIps: podIps(link, !isBridge, input.ownPodIp),
-      dhcp: isBridge ? discoverDhcp(input, entry, link) : undefined,
+      dhcp: isBridge ? () => discoverDhcp(input, entry, link) : undefined,
     };
   }
 }
@@ -64,11 +70,7 @@ function podIps(link: InterfaceState, withIpv6: boolean, ownPodIp: string | unde
   return ownPodIp.includes(':') ? [v6, v4] : [v4, v6];
 }
 
-function discoverDhcp(
-  input: DiscoverInput,
-  entry: NetworkInterface,
-  link: InterfaceState,
-): NonNullable<Discovered['dhcp']> {
+function discoverDhcp(input: DiscoverInput, entry: NetworkInterface, link: InterfaceState): DiscoveredDhcp {
   const address = firstGlobal(link.IPv4);
   const specMac = nonEmpty(entry.iface.macAddress);
   const linkMac = nonEmpty(link['mac-address']);

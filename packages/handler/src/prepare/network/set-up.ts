@@ -14,6 +14,7 @@ import type { PendingSetup } from './journal.ts';
 import { masqueradeRules, renderNftScript } from './masquerade-rules.ts';
 import { hashedNameOf } from './names.ts';
 import { planNetwork } from './plan.ts';
+import type { NetworkOp } from './plan.ts';
 import type { NetworkFiles, NetworkPorts, PodKernel } from './ports.ts';
 import type { PodNetwork } from './state.ts';
 import { NETWORK_STATE, orderedInterface, parseStateFile, renderStateFile } from './state-file.ts';
@@ -161,13 +162,26 @@ async function reach(
   log.info(`Desired pod network: ${JSON.stringify(goal.desired)}`);
   const span = startSpan(log, 'pod network configured');
   try {
-    for (const op of planNetwork(current, goal.desired)) await kernel.apply(op);
+    for (const op of planNetwork(current, goal.desired)) await applyOp(kernel, op);
     const rules = goal.nft.filter((words) => !done.has(words[2] ?? ''));
     if (rules.length > 0) await kernel.runNft(renderNftScript(rules));
   } catch (caught) {
     throw critical(log, caught);
   }
   span.end();
+}
+
+/** Adds to a failure what was tried, in KubeVirt's words. */
+async function applyOp(kernel: PodKernel, op: NetworkOp): Promise<void> {
+  try {
+    await kernel.apply(op);
+  } catch (caught) {
+    if (op.kind === 'sysctl') throw caught;
+    const name = op.kind === 'linkRename' ? op.to : op.name;
+    const doing = op.kind === 'linkDelete' ? `failed to delete link [${name}]` : `failed to setup link [${name}]`;
+    const detail = op.kind === 'addrDelete' ? `failed to delete IP address ${op.cidr} from link ${name}: ` : '';
+    throw new HandlerError('Internal', `${doing}: ${detail}${errorText(caught)}`, { cause: caught });
+  }
 }
 
 function finish(job: Job, kernel: PodKernel, networks: readonly string[]): void {
@@ -189,11 +203,10 @@ function store(job: Job, found: Discovered): void {
     const file: StateFile = { iface: orderedInterface(iface), podIP, podIPs: found.podIps };
     writeState(job, found.network, networkState === undefined ? file : { ...file, networkState });
   }
-  if (found.dhcp === undefined) return;
-  podFiles.write(`vif-cache-${found.podLink}.json`, renderDhcpFile(found.dhcp.facts));
-  if (found.dhcp.mac !== undefined) {
-    podFiles.write(`interface-cache-${found.network}.json`, renderInterfaceFile(found.dhcp.mac));
-  }
+  const dhcp = found.dhcp?.();
+  if (dhcp === undefined) return;
+  podFiles.write(`vif-cache-${found.podLink}.json`, renderDhcpFile(dhcp.facts));
+  if (dhcp.mac !== undefined) podFiles.write(`interface-cache-${found.network}.json`, renderInterfaceFile(dhcp.mac));
 }
 
 function mark(job: Job, networks: readonly string[], networkState: number): void {

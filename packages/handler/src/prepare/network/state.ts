@@ -20,7 +20,8 @@ export interface InterfaceState {
   readonly 'copy-mac-from'?: string;
   readonly mtu?: number;
   readonly controller?: string;
-  readonly tap?: { readonly queues?: number; readonly UID: number; readonly GID: number };
+  /** An owner of 0 is left out. */
+  readonly tap?: { readonly queues?: number; readonly UID?: number; readonly GID?: number };
   readonly IPv4: FamilyState;
   readonly IPv6: FamilyState;
   readonly 'linux-stack': { readonly 'ip4-route-local-net'?: boolean; readonly 'port-learning'?: boolean };

@@ -29,6 +29,7 @@ export const FAMILIES: readonly Family[] = [
   vectors('network-phase1'),
   vectors('network-status'),
   { name: 'libvirt', from: 'libvirt/vectors.json', form: 'bundle' },
+  { name: 'wire-history', from: 'wire/history.json', form: 'bundle' },
   { name: 'wire-samples', from: 'wire/samples', form: 'bundle' },
   { name: 'captures', from: 'captures', form: 'bundle' },
   {

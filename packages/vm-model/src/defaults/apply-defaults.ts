@@ -26,7 +26,6 @@ export function applyVmiDefaults(vmi: Vmi, cluster: ClusterDefaults, firmwareUui
   const result = structuredClone(vmi);
   const { spec } = result;
   canonicaliseQuantities(result);
-  spec.domain.devices ??= {};
   spec.domain.resources ??= {};
   spec.architecture =
     spec.architecture === undefined || spec.architecture === '' ? cluster.architecture : spec.architecture;

@@ -41,7 +41,9 @@ function replaceableClaim(
 }
 
 function toHostDisk(volume: Volume, claim: PersistentVolumeClaimInfo): Volume {
-  const { persistentVolumeClaim: _claim, dataVolume: _dataVolume, ...rest } = volume;
+  const rest = { ...volume };
+  delete rest.persistentVolumeClaim;
+  delete rest.dataVolume;
   return {
     ...rest,
     hostDisk: {

@@ -32,7 +32,10 @@ const DECIMAL_EXPONENT: Readonly<Record<string, number>> = {
 };
 const BINARY_SUFFIXES = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'];
 const MAX_DECIMAL_DIGITS = 18;
-const MAX_EXPONENT = 30;
+/** Exponents beyond it give the same capped or rounded amount. */
+const MAX_EXPONENT = 1_000;
+/** Amounts are capped at the largest 64-bit integer. */
+const MAX_NANO = (2n ** 63n - 1n) * NANO;
 
 /**
  * Parses an amount as `1Gi`, `500m`, `1.5`, `2e3`.
@@ -49,7 +52,7 @@ export function parseQuantity(quantity: Quantity): ParsedQuantity | undefined {
   const unscaled = BigInt(`${whole}${fraction}`) * (sign === '-' ? -1n : 1n);
   const shift = BINARY_SHIFT[suffix];
   if (shift !== undefined) {
-    const nano = divideUp((unscaled << BigInt(shift)) * NANO, 10n ** BigInt(fraction.length));
+    const nano = cap(divideUp((unscaled << BigInt(shift)) * NANO, 10n ** BigInt(fraction.length)));
     const spareDigits = 15 - whole.length - Math.floor((shift * 3) / 10) - 1;
     const isTiny = nano > -NANO && nano < NANO && nano !== 0n;
     return {
@@ -58,10 +61,10 @@ export function parseQuantity(quantity: Quantity): ParsedQuantity | undefined {
       isPlainInteger: nano === 0n || (fraction === '' && spareDigits >= 0),
     };
   }
-  const exponent = exponentText === undefined ? (DECIMAL_EXPONENT[suffix] ?? 0) : Number(exponentText);
-  if (Math.abs(exponent) > MAX_EXPONENT) return undefined;
+  const written = exponentText === undefined ? (DECIMAL_EXPONENT[suffix] ?? 0) : Number(exponentText);
+  const exponent = Math.max(-MAX_EXPONENT, Math.min(MAX_EXPONENT, written));
   const power = exponent - fraction.length + 9;
-  const nano = power >= 0 ? unscaled * 10n ** BigInt(power) : divideUp(unscaled, 10n ** BigInt(-power));
+  const nano = cap(power >= 0 ? unscaled * 10n ** BigInt(power) : divideUp(unscaled, 10n ** BigInt(-power)));
   return {
     nano,
     format: exponentText === undefined ? 'DecimalSI' : 'DecimalExponent',
@@ -126,6 +129,11 @@ function renderDecimal(nano: bigint, isExponent: boolean): string {
   return isExponent || suffix === undefined
     ? `${String(mantissa)}e${String(exponent)}`
     : `${String(mantissa)}${suffix}`;
+}
+
+function cap(nano: bigint): bigint {
+  if (nano > MAX_NANO) return MAX_NANO;
+  return nano < -MAX_NANO ? -MAX_NANO : nano;
 }
 
 /** Divides and rounds away from zero. */

@@ -39,7 +39,7 @@ export function isHotplugVolume(volume: Volume): boolean {
     volume.persistentVolumeClaim?.hotpluggable === true ||
     volume.dataVolume?.hotpluggable === true ||
     volume.containerDisk?.hotpluggable === true ||
-    volume.memoryDump !== undefined
+    volume.memoryDump?.hotpluggable === true
   );
 }
 

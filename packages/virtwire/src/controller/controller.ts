@@ -195,7 +195,12 @@ class StandaloneController implements Controller {
     return state.handle?.isAlive() === true;
   }
 
-  async #execute(step: Exclude<Step, { kind: 'wait' }>, vmi: Vmi, record: SandboxRecord | undefined, state: VmState): Promise<void> {
+  async #execute(
+    step: Exclude<Step, { kind: 'wait' }>,
+    vmi: Vmi,
+    record: SandboxRecord | undefined,
+    state: VmState,
+  ): Promise<void> {
     const { store, sandboxes, records } = this.#deps;
     const now = new Date(this.#deps.now());
     switch (step.kind) {

@@ -34,7 +34,11 @@ export function podNameOf(vmi: Vmi): string {
  *
  * @source KubeVirt v1.9.0 pkg/virt-controller/services/template.go:452
  */
-export function launcherCommand(vmi: Vmi, installation: Installation, options: { readonly kvmWorks: boolean }): LauncherCommand {
+export function launcherCommand(
+  vmi: Vmi,
+  installation: Installation,
+  options: { readonly kvmWorks: boolean },
+): LauncherCommand {
   const { name, namespace, uid, annotations } = vmi.metadata;
   const user = Number(vmi.status?.runtimeUser ?? 107);
   const filters = annotations?.['kubevirt.io/libvirt-log-filters'];

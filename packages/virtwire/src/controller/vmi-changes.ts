@@ -66,7 +66,11 @@ function notReady(vmi: Vmi, now: Date): Condition[] {
  *
  * @source KubeVirt v1.9.0 pkg/virt-controller/watch/vmi/lifecycle.go
  */
-export function handOver(vmi: Vmi, pod: { readonly podUid: string; readonly node: string; readonly image: string }, now: Date): Vmi {
+export function handOver(
+  vmi: Vmi,
+  pod: { readonly podUid: string; readonly node: string; readonly image: string },
+  now: Date,
+): Vmi {
   const copy = withPhase(vmi, 'Scheduled', now);
   copy.metadata.labels = { ...copy.metadata.labels, [NODE_LABEL]: pod.node };
   const volumes = [...(copy.spec.volumes ?? [])].sort((a, b) => (a.name < b.name ? -1 : 1));

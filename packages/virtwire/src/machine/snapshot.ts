@@ -13,7 +13,9 @@ function cgroupLines(directory: string, depth: number): string[] {
   if (depth === 0) return [];
   let names: string[];
   try {
-    names = readdirSync(directory, { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? [entry.name] : []));
+    names = readdirSync(directory, { withFileTypes: true }).flatMap((entry) =>
+      entry.isDirectory() ? [entry.name] : [],
+    );
   } catch {
     return []; // removed while we walked
   }
@@ -41,7 +43,10 @@ function socketLines(): string[] {
 }
 
 async function networkLines(run: RunTool): Promise<string[]> {
-  const links = JSON.parse(await run('ip', ['-j', 'link', 'show'])) as { readonly ifname: string; readonly master?: string }[];
+  const links = JSON.parse(await run('ip', ['-j', 'link', 'show'])) as {
+    readonly ifname: string;
+    readonly master?: string;
+  }[];
   const tables = (await run('nft', ['list', 'tables'])).trim();
   return [
     ...links.map(({ ifname, master }) => `link ${ifname}${master === undefined ? '' : ` (on ${master})`}`),

@@ -101,7 +101,8 @@ function addKernelBoot(to: Collector, vmi: Vmi): void {
   if (source === undefined) return;
   for (const name of ['kernelPath', 'initrdPath'] as const) {
     const path = container[name];
-    if (path !== undefined && !existsSync(join(source, path))) to.report(`${field}.${name}`, `no file ${join(source, path)}`);
+    if (path !== undefined && !existsSync(join(source, path)))
+      to.report(`${field}.${name}`, `no file ${join(source, path)}`);
   }
   to.binds.push({ source, destination: KERNEL_BOOT, readonly: true });
 }

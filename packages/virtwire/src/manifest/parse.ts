@@ -49,7 +49,11 @@ function checkNames(vmi: Vmi, where: string): Problem[] {
   if (typeof name !== 'string' || name.length > MAX_NAME || !NAME.test(name)) {
     problems.push({ where, field: 'metadata.name', what: `"${name}" is no name: use a-z, 0-9, - and .` });
   }
-  if (typeof namespace !== 'string' || namespace.length > MAX_LABEL || !/^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/.test(namespace)) {
+  if (
+    typeof namespace !== 'string' ||
+    namespace.length > MAX_LABEL ||
+    !/^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/.test(namespace)
+  ) {
     problems.push({ where, field: 'metadata.namespace', what: `"${namespace}" is no namespace: use a-z, 0-9 and -` });
   }
   return problems;
@@ -81,7 +85,11 @@ export function parseManifest(file: string, text: string): ParsedManifest {
     if (error !== undefined) {
       const at = error.linePos?.[0];
       const where = at === undefined ? file : `${file}:${at.line}:${at.col}`;
-      problems.push({ where, field: '', what: `bad YAML: ${error.message.split('\n')[0]?.replace(/ at line .*$/, '') ?? ''}` });
+      problems.push({
+        where,
+        field: '',
+        what: `bad YAML: ${error.message.split('\n')[0]?.replace(/ at line .*$/, '') ?? ''}`,
+      });
       continue;
     }
     const value: unknown = document.toJS();

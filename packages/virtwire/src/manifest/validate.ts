@@ -29,7 +29,11 @@ function checkQuantities(report: Report, { spec }: Vmi): void {
       checkQuantity(report, `spec.domain.resources.${list}.${name}`, amount);
     }
   }
-  if (memory?.guest === undefined && resources?.requests?.['memory'] === undefined && resources?.limits?.['memory'] === undefined) {
+  if (
+    memory?.guest === undefined &&
+    resources?.requests?.['memory'] === undefined &&
+    resources?.limits?.['memory'] === undefined
+  ) {
     report('spec.domain.memory.guest', 'is missing: say how much memory the guest gets, for example 512Mi');
   }
 }
@@ -46,7 +50,8 @@ function checkUnique(report: Report, field: string, names: readonly unknown[]): 
 function checkVolume(report: Report, field: string, volume: Volume): void {
   const kind = volumeKind(volume);
   if (kind === undefined) return report(field, 'has no source: add for example containerDisk or emptyDisk');
-  if (!VOLUME_KINDS.has(kind)) return report(`${field}.${kind}`, 'needs Kubernetes: not available on a node without it');
+  if (!VOLUME_KINDS.has(kind))
+    return report(`${field}.${kind}`, 'needs Kubernetes: not available on a node without it');
   checkQuantity(report, `${field}.emptyDisk.capacity`, volume.emptyDisk?.capacity);
   checkQuantity(report, `${field}.hostDisk.capacity`, volume.hostDisk?.capacity);
   if (volume.hostDisk?.type === 'DiskOrCreate' && volume.hostDisk.capacity === undefined) {
@@ -63,8 +68,16 @@ function checkVolume(report: Report, field: string, volume: Volume): void {
 function checkDisks(report: Report, { spec }: Vmi): void {
   const volumes = spec.volumes ?? [];
   const disks = spec.domain.devices.disks ?? [];
-  checkUnique(report, 'spec.volumes', volumes.map((volume) => volume.name));
-  checkUnique(report, 'spec.domain.devices.disks', disks.map((disk) => disk.name));
+  checkUnique(
+    report,
+    'spec.volumes',
+    volumes.map((volume) => volume.name),
+  );
+  checkUnique(
+    report,
+    'spec.domain.devices.disks',
+    disks.map((disk) => disk.name),
+  );
   for (const [i, volume] of volumes.entries()) checkVolume(report, `spec.volumes[${i}]`, volume);
   for (const [i, disk] of disks.entries()) {
     if (volumes.some((volume) => volume.name === disk.name)) continue;
@@ -75,11 +88,17 @@ function checkDisks(report: Report, { spec }: Vmi): void {
 function checkNetworks(report: Report, { spec }: Vmi): void {
   const networks = spec.networks ?? [];
   const interfaces = spec.domain.devices.interfaces ?? [];
-  checkUnique(report, 'spec.networks', networks.map((network) => network.name));
+  checkUnique(
+    report,
+    'spec.networks',
+    networks.map((network) => network.name),
+  );
   for (const [i, network] of networks.entries()) {
     const field = `spec.networks[${i}]`;
-    if (network.pod === undefined) report(field, 'only the pod network exists on a node without Kubernetes: write pod: {}');
-    if (!interfaces.some((nic) => nic.name === network.name)) report(`${field}.name`, `no interface is named "${network.name}"`);
+    if (network.pod === undefined)
+      report(field, 'only the pod network exists on a node without Kubernetes: write pod: {}');
+    if (!interfaces.some((nic) => nic.name === network.name))
+      report(`${field}.name`, `no interface is named "${network.name}"`);
   }
   for (const [i, nic] of interfaces.entries()) {
     const field = `spec.domain.devices.interfaces[${i}]`;

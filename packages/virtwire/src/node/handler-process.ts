@@ -78,14 +78,16 @@ class SupervisedHandler implements HandlerProcess {
   async #supervise(): Promise<void> {
     const { log, onRestart } = this.#deps;
     const { signal } = this.#stopped;
-    for (let tries = 0; !signal.aborted; ) {
+    for (let tries = 0; !signal.aborted;) {
       const startedAt = Date.now();
       const reason = await this.#runOnce().catch(errorText);
       if (signal.aborted) return;
       tries = Date.now() - startedAt > STEADY_MS ? 0 : tries + 1;
       log.warn({ reason }, 'the handler ended, starting it again');
       onRestart?.(reason);
-      await sleep(RESTART_MS[Math.min(tries, RESTART_MS.length) - 1] ?? 100, undefined, { signal }).catch(() => undefined);
+      await sleep(RESTART_MS[Math.min(tries, RESTART_MS.length) - 1] ?? 100, undefined, { signal }).catch(
+        () => undefined,
+      );
     }
   }
 

@@ -1,4 +1,14 @@
-import { closeSync, existsSync, mkdirSync, openSync, readFileSync, readdirSync, renameSync, statSync, truncateSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  readdirSync,
+  renameSync,
+  statSync,
+  truncateSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import type { LogFile } from '@virtwire/telemetry';
 import type { VmiKey } from '../controller/store.ts';
@@ -45,10 +55,7 @@ function linesOf(file: string): string[] {
 
 /** The logs that a VM's timeline is read from. */
 export function timelineFiles(layout: NodeLayout, key: VmiKey): LogFile[] {
-  return [
-    { lines: linesOf(layout.handlerLog) },
-    { lines: linesOf(launcherLogOf(layout, key)), isOfVm: true },
-  ];
+  return [{ lines: linesOf(layout.handlerLog) }, { lines: linesOf(launcherLogOf(layout, key)), isOfVm: true }];
 }
 
 /** Makes an empty file if there is none. */

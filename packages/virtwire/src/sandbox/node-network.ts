@@ -74,7 +74,10 @@ export async function ensureNodeNetwork(run: RunTool, journal: Journal, layout: 
   const before = readFileSync(FORWARD_SYSCTL, 'utf8');
   if (journal.entries(NODE_OWNER).some((entry) => entry.resource.kind === 'nft')) return configFile;
   const routes = JSON.parse(await run('ip', ['-j', '-4', 'route', 'show', 'table', 'all'])) as Route[];
-  const subnet = chooseSubnet(layout.seed, routes.map((route) => route.dst));
+  const subnet = chooseSubnet(
+    layout.seed,
+    routes.map((route) => route.dst),
+  );
   mkdirSync(layout.cniDir, { recursive: true });
   const config = renderCniConfig({ bridge: layout.bridge, subnet, leasesDir: join(layout.cniDir, 'leases') });
   writeFileSync(configFile, JSON.stringify(config, null, 2));

@@ -109,7 +109,11 @@ export class VmiFiles implements VmiStore {
 /** JSON for people; integers that do not fit a double keep all their digits. */
 function renderIndented(vmi: Vmi): string {
   const raw = JSON as unknown as { rawJSON(text: string): unknown };
-  const text = JSON.stringify(vmi, (_name, value: unknown) => (typeof value === 'bigint' ? raw.rawJSON(String(value)) : value), 2);
+  const text = JSON.stringify(
+    vmi,
+    (_name, value: unknown) => (typeof value === 'bigint' ? raw.rawJSON(String(value)) : value),
+    2,
+  );
   return `${text}\n`;
 }
 

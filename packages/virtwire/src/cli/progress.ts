@@ -1,0 +1,48 @@
+import { isConditionTrue } from '@virtwire/vm-model';
+import type { Vmi } from '@virtwire/vm-model';
+import type { Output } from './output.ts';
+
+/** Writes one line per step, with the time since the start. */
+export interface Progress {
+  step(text: string): void;
+  /** Tells what changed since the VMI that it saw last. */
+  see(vmi: Vmi | undefined): void;
+}
+
+/** Lines for what changed from one VMI to the next. */
+export function describeChange(before: Vmi | undefined, after: Vmi): string[] {
+  const lines: string[] = [];
+  const [from, to] = [before?.status, after.status];
+  if (to?.phase !== undefined && to.phase !== from?.phase && to.phase !== 'Pending' && to.phase !== 'Scheduling') {
+    lines.push(to.phase === 'Failed' ? `VM is Failed${to.reason ? `: ${to.reason}` : ''}` : `VM is ${to.phase}`);
+  }
+  for (const [type, text] of [
+    ['AgentConnected', 'guest agent connected'],
+    ['Paused', 'VM paused'],
+  ] as const) {
+    if (isConditionTrue(to?.conditions, type) && !isConditionTrue(from?.conditions, type)) lines.push(text);
+  }
+  if (isConditionTrue(from?.conditions, 'Paused') && !isConditionTrue(to?.conditions, 'Paused'))
+    lines.push('VM goes on');
+  const trouble = to?.conditions?.find((c) => c.type === 'Synchronized' && c.status === 'False');
+  const known = from?.conditions?.find((c) => c.type === 'Synchronized')?.message;
+  if (trouble?.message !== undefined && trouble.message !== known)
+    lines.push(`handler: ${trouble.message.replace(/\s*\n\s*/g, '; ')}`);
+  return lines;
+}
+
+/** Progress on a terminal or in a log. */
+export function createProgress(output: Output, now: () => number, startedAt: number): Progress {
+  let last: Vmi | undefined;
+  const step = (text: string): void => {
+    output.line(`+${((now() - startedAt) / 1_000).toFixed(3)} s  ${text}`);
+  };
+  return {
+    step,
+    see(vmi) {
+      if (vmi === undefined) return;
+      for (const line of describeChange(last, vmi)) step(line);
+      last = vmi;
+    },
+  };
+}

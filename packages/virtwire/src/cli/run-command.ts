@@ -1,0 +1,167 @@
+import { readFileSync } from 'node:fs';
+import type { Vmi } from '@virtwire/vm-model';
+import type { VmiKey } from '../controller/store.ts';
+import { keyOf } from '../controller/store.ts';
+import { deleting } from '../controller/vmi-changes.ts';
+import { hasCode, VirtwireError } from '../errors.ts';
+import { findVmFiles } from '../manifest/files.ts';
+import type { ManifestVmi } from '../manifest/parse.ts';
+import { parseManifest } from '../manifest/parse.ts';
+import { manifestError } from '../manifest/problem.ts';
+import { validateVmi } from '../manifest/validate.ts';
+import { openNode } from '../node/standalone-node.ts';
+import type { StandaloneNode } from '../node/standalone-node.ts';
+import type { NodeLayout } from '../state/layout.ts';
+import { attachConsole, connectSerial } from './console.ts';
+import type { ConsoleInput } from './console.ts';
+import { EXIT } from './exit-codes.ts';
+import type { Output } from './output.ts';
+import { createProgress } from './progress.ts';
+import type { Progress } from './progress.ts';
+import { waitForVmi } from './watch-vmi.ts';
+
+/** What `virtwire run` is called with. */
+export interface RunRequest {
+  readonly file: string;
+  readonly layout: NodeLayout;
+  readonly console: boolean;
+  readonly output: Output;
+  readonly input: ConsoleInput;
+  /** Emits SIGINT and SIGTERM. */
+  readonly signals: Pick<NodeJS.Process, 'on' | 'off'>;
+}
+
+/**
+ * Reads the one VM of a manifest file and checks everything that can be checked before a start.
+ *
+ * @throws {VirtwireError} `BadManifest` with file, field and remedy.
+ */
+export function loadManifest(file: string, layout: NodeLayout): ManifestVmi {
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch (caught) {
+    if (hasCode(caught, 'ENOENT')) throw new VirtwireError('BadManifest', `${file}: no such file`);
+    throw VirtwireError.from(caught, 'BadManifest', `cannot read ${file}`);
+  }
+  const { vmis, problems } = parseManifest(file, text);
+  const [problem, ...more] = problems;
+  if (problem !== undefined) throw manifestError([problem, ...more]);
+  const [manifest, second] = vmis;
+  if (manifest === undefined) throw new VirtwireError('BadManifest', `${file}: holds no VirtualMachineInstance`);
+  if (second !== undefined) {
+    throw new VirtwireError(
+      'BadManifest',
+      `${file}: holds ${vmis.length} VMs, run takes one: use virtwire node --manifests`,
+    );
+  }
+  const roots = { file, claimsDir: layout.claimsDir };
+  const [bad, ...others] = [...validateVmi(file, manifest.vmi), ...findVmFiles(manifest.vmi, roots).problems];
+  if (bad !== undefined) throw manifestError([bad, ...others]);
+  return manifest;
+}
+
+/** Asks a VM to end; repeats on a conflict, since the handler writes too. */
+export async function requestStop(node: Pick<StandaloneNode, 'store'>, key: VmiKey, force: boolean): Promise<void> {
+  for (;;) {
+    const vmi = node.store.get(key);
+    if (vmi === undefined) return;
+    try {
+      await node.store.update(deleting(vmi, new Date(), { force }));
+      return;
+    } catch (caught) {
+      if (!hasCode(caught, 'Conflict')) throw caught;
+    }
+  }
+}
+
+class Run {
+  readonly #request: RunRequest;
+  readonly #node: StandaloneNode;
+  readonly #key: VmiKey;
+  readonly #progress: Progress;
+  readonly #consoleEnd = new AbortController();
+  #interrupts = 0;
+  #final: Vmi | undefined;
+
+  constructor(request: RunRequest, node: StandaloneNode, key: VmiKey, progress: Progress) {
+    this.#request = request;
+    this.#node = node;
+    this.#key = key;
+    this.#progress = progress;
+  }
+
+  async toTheEnd(): Promise<number> {
+    const { signals } = this.#request;
+    const interrupt = (): void => void this.#interrupt();
+    for (const name of ['SIGINT', 'SIGTERM'] as const) signals.on(name, interrupt);
+    try {
+      const gone = this.#waitUntilGone();
+      if (this.#request.console) void this.#showConsole();
+      await gone;
+    } finally {
+      this.#consoleEnd.abort();
+      for (const name of ['SIGINT', 'SIGTERM'] as const) signals.off(name, interrupt);
+    }
+    if (this.#interrupts > 1) return EXIT.interrupted;
+    return this.#final?.status?.phase === 'Succeeded' ? EXIT.ok : EXIT.failed;
+  }
+
+  async #waitUntilGone(): Promise<void> {
+    const { store } = this.#node;
+    await waitForVmi(store, this.#key, (vmi) => (vmi === undefined ? true : undefined), {
+      what: 'the end of the VM',
+      onChange: (vmi) => {
+        this.#progress.see(vmi);
+        const phase = vmi?.status?.phase;
+        if (vmi === undefined || (phase !== 'Succeeded' && phase !== 'Failed')) return;
+        this.#final = vmi;
+        if (typeof vmi.metadata.deletionTimestamp !== 'string') void requestStop(this.#node, this.#key, false);
+      },
+    });
+  }
+
+  async #interrupt(): Promise<void> {
+    this.#interrupts += 1;
+    if (this.#interrupts > 2) return;
+    const isForced = this.#interrupts === 2;
+    this.#progress.step(isForced ? 'killing the VM' : 'shutting down (Ctrl-C again: kill)');
+    await requestStop(this.#node, this.#key, isForced);
+  }
+
+  async #showConsole(): Promise<void> {
+    const { output, input } = this.#request;
+    const { signal } = this.#consoleEnd;
+    try {
+      const isRunning = (vmi: Vmi | undefined): true | undefined =>
+        vmi?.status?.phase === 'Running' ? true : undefined;
+      await waitForVmi(this.#node.store, this.#key, isRunning, { what: 'the console', signal });
+      const record = this.#node.records.read(this.#node.store.get(this.#key)?.metadata.uid ?? '');
+      if (record === undefined) return;
+      this.#progress.step('console of the guest (Ctrl-] leaves it, the VM goes on)');
+      const end = await attachConsole(await connectSerial(record), input, output, signal);
+      if (end === 'left') this.#progress.step('console left; Ctrl-C shuts the VM down');
+    } catch (caught) {
+      if (!signal.aborted) this.#progress.step(`console: ${caught instanceof Error ? caught.message : String(caught)}`);
+    }
+  }
+}
+
+/** Runs the VM of a manifest in the foreground until it ends; removes everything it made. */
+export async function runVm(request: RunRequest): Promise<number> {
+  const startedAt = Date.now();
+  const progress = createProgress(request.output, Date.now, startedAt);
+  const { layout, file } = request;
+  const manifest = loadManifest(file, layout);
+  progress.step(`manifest ${file}: VM ${keyOf(manifest.vmi)}`);
+  const command = `virtwire run ${file}`;
+  const onHandlerRestart = (reason: string): void => progress.step(`handler ended (${reason}), starting it again`);
+  await using node = await openNode({ layout, command, onHandlerRestart });
+  progress.step('handler started');
+  const key = keyOf(manifest.vmi);
+  node.controller.events.on('step', (event) => {
+    if (event.key === key) progress.step(event.what);
+  });
+  await node.admit(manifest, { keep: false });
+  return await new Run(request, node, key, progress).toTheEnd();
+}

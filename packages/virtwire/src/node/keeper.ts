@@ -1,0 +1,196 @@
+import { existsSync, mkdirSync, readFileSync, renameSync, watch, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Vmi } from '@virtwire/vm-model';
+import type { VmiKey } from '../controller/store.ts';
+import { keyOf } from '../controller/store.ts';
+import { deleting } from '../controller/vmi-changes.ts';
+import { errorText, hasCode, VirtwireError } from '../errors.ts';
+import { findVmFiles } from '../manifest/files.ts';
+import { renderProblem } from '../manifest/problem.ts';
+import type { Problem } from '../manifest/problem.ts';
+import type { KeepStep } from './keep-decide.ts';
+import { decideKeep } from './keep-decide.ts';
+import type { ManifestSet, WantedVm } from './manifest-set.ts';
+import { readManifests } from './manifest-set.ts';
+import type { StandaloneNode } from './standalone-node.ts';
+
+/** Annotation of a stored VMI: hash of the manifest that it was made from. */
+export const HASH_ANNOTATION = 'virtwire.io/manifest-hash';
+const LOOK_AGAIN_MS = 2_000;
+/** Editors write a file in several steps. */
+const SETTLE_MS = 150;
+
+/** What a keeper works with. */
+export interface KeeperDeps {
+  readonly node: StandaloneNode;
+  readonly manifestsDir: string;
+  /** File that remembers, over restarts, which VMs were stopped or shut themselves down. */
+  readonly settledFile: string;
+  readonly now: () => number;
+  readonly tell: (key: VmiKey | undefined, text: string) => void;
+}
+
+interface Failures {
+  count: number;
+  at: number;
+}
+
+const hashOfVmi = (vmi: Vmi): string => vmi.metadata.annotations?.[HASH_ANNOTATION] ?? '';
+
+/** Keeps a directory of VMs running: looks at every change of the directory or of a VM. */
+export class Keeper implements Disposable {
+  readonly #deps: KeeperDeps;
+  readonly #settled: Map<VmiKey, string>;
+  readonly #failures = new Map<VmiKey, Failures>();
+  readonly #told = new Set<string>();
+  readonly #watches = new DisposableStack();
+  #timer: NodeJS.Timeout | undefined;
+  #busy: Promise<void> = Promise.resolve();
+  #isStopped = false;
+
+  constructor(deps: KeeperDeps) {
+    this.#deps = deps;
+    this.#settled = readSettled(deps.settledFile);
+  }
+
+  /** @throws {VirtwireError} `Usage` when the directory does not exist. */
+  start(): void {
+    const { manifestsDir, node } = this.#deps;
+    if (!existsSync(manifestsDir)) throw new VirtwireError('Usage', `--manifests ${manifestsDir}: no such directory`);
+    const watcher = watch(manifestsDir, () => this.#soon(SETTLE_MS));
+    this.#watches.defer(() => watcher.close());
+    this.#watches.use(node.store.watch(() => this.#soon(SETTLE_MS)));
+    this.#soon(0);
+  }
+
+  [Symbol.dispose](): void {
+    this.#isStopped = true;
+    clearTimeout(this.#timer);
+    this.#watches.dispose();
+  }
+
+  #soon(afterMs: number): void {
+    if (this.#isStopped) return;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      this.#busy = this.#busy
+        .then(() => this.#lookAtAll())
+        .catch((caught: unknown) => {
+          this.#deps.tell(undefined, `cannot look at the manifests: ${errorText(caught)}`);
+        });
+      void this.#busy.finally(() => this.#soon(LOOK_AGAIN_MS));
+    }, afterMs);
+  }
+
+  async #lookAtAll(): Promise<void> {
+    if (this.#isStopped) return;
+    const manifests = readManifests(this.#deps.manifestsDir);
+    this.#tellProblems(manifests.problems);
+    const keys = new Set([
+      ...manifests.wanted.keys(),
+      ...this.#settled.keys(),
+      ...this.#deps.node.store.list().map(keyOf),
+    ]);
+    for (const key of keys) {
+      await this.#lookAt(key, manifests).catch((caught: unknown) => {
+        if (!hasCode(caught, 'Conflict')) this.#deps.tell(key, errorText(caught));
+      });
+    }
+  }
+
+  #tellProblems(problems: readonly Problem[]): void {
+    const lines = new Set(problems.map(renderProblem));
+    for (const line of lines) if (!this.#told.has(line)) this.#deps.tell(undefined, line);
+    this.#told.clear();
+    for (const line of lines) this.#told.add(line);
+  }
+
+  async #lookAt(key: VmiKey, manifests: ManifestSet): Promise<void> {
+    const { store } = this.#deps.node;
+    const wanted = manifests.wanted.get(key);
+    const vmi = store.get(key);
+    const failures = this.#failures.get(key);
+    const step = decideKeep({
+      wantedHash: wanted?.hash,
+      stored:
+        vmi === undefined
+          ? undefined
+          : {
+              hash: hashOfVmi(vmi),
+              phase: vmi.status?.phase ?? '',
+              isStopping: typeof vmi.metadata.deletionTimestamp === 'string',
+            },
+      settledHash: this.#settled.get(key),
+      isManifestUnknown: manifests.hasFaultyFiles,
+      failures: failures?.count ?? 0,
+      sinceFailureMs: failures === undefined ? Number.POSITIVE_INFINITY : this.#deps.now() - failures.at,
+    });
+    await this.#execute(step, key, wanted, vmi);
+  }
+
+  async #execute(step: KeepStep, key: VmiKey, wanted: WantedVm | undefined, vmi: Vmi | undefined): Promise<void> {
+    const { store } = this.#deps.node;
+    switch (step.kind) {
+      case 'admit':
+        if (wanted !== undefined) await this.#admit(key, wanted);
+        return;
+      case 'stop':
+        if (vmi === undefined) return;
+        this.#noteFailure(key, vmi);
+        this.#deps.tell(key, `stopping: ${step.why}`);
+        await store.update(deleting(vmi, new Date(this.#deps.now()), { force: false }));
+        return;
+      case 'settle':
+        if (vmi !== undefined) this.#settle(key, hashOfVmi(vmi));
+        return;
+      case 'forget':
+        this.#settle(key, undefined);
+        return;
+      case 'wait':
+      case 'none':
+        return;
+    }
+  }
+
+  async #admit(key: VmiKey, wanted: WantedVm): Promise<void> {
+    const { node } = this.#deps;
+    const { problems } = findVmFiles(wanted.vmi, { file: wanted.file, claimsDir: node.layout.claimsDir });
+    if (problems.length > 0) {
+      for (const problem of problems) this.#tellOnce(renderProblem(problem));
+      return;
+    }
+    const marked = structuredClone(wanted.vmi);
+    marked.metadata.annotations = { ...marked.metadata.annotations, [HASH_ANNOTATION]: wanted.hash };
+    this.#deps.tell(key, `starting: ${wanted.file}`);
+    await node.admit({ file: wanted.file, vmi: marked }, { keep: true });
+  }
+
+  #tellOnce(line: string): void {
+    if (this.#told.has(line)) return;
+    this.#told.add(line);
+    this.#deps.tell(undefined, line);
+  }
+
+  #noteFailure(key: VmiKey, vmi: Vmi): void {
+    if (vmi.status?.phase !== 'Failed') {
+      this.#failures.delete(key);
+      return;
+    }
+    const count = (this.#failures.get(key)?.count ?? 0) + 1;
+    this.#failures.set(key, { count, at: this.#deps.now() });
+  }
+
+  #settle(key: VmiKey, hash: string | undefined): void {
+    if (hash === undefined) this.#settled.delete(key);
+    else this.#settled.set(key, hash);
+    const file = this.#deps.settledFile;
+    mkdirSync(join(file, '..'), { recursive: true });
+    writeFileSync(`${file}.new`, `${JSON.stringify(Object.fromEntries(this.#settled), null, 2)}\n`);
+    renameSync(`${file}.new`, file);
+  }
+}
+
+function readSettled(file: string): Map<VmiKey, string> {
+  if (!existsSync(file)) return new Map();
+  return new Map(Object.entries(JSON.parse(readFileSync(file, 'utf8')) as Record<string, string>));
+}

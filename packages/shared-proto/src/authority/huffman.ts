@@ -7,7 +7,7 @@ import { HpackError } from './hpack-error.ts';
  * @source RFC 7541 appendix B
  */
 // prettier-ignore
-const CODE_LENGTHS = [
+export const CODE_LENGTHS: readonly number[] = [
   13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28,
   28, 28, 28, 28, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 28,
   6, 10, 10, 12, 13, 6, 8, 11, 10, 10, 8, 11, 8, 6, 6, 6,
@@ -25,7 +25,7 @@ const CODE_LENGTHS = [
   20, 24, 20, 21, 22, 21, 21, 23, 22, 22, 25, 25, 24, 24, 26, 23,
   26, 27, 26, 26, 27, 27, 27, 27, 27, 28, 27, 27, 27, 27, 27, 26,
   30,
-] as const;
+];
 
 const EOS = 256;
 const MAX_BITS = 30;

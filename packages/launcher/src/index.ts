@@ -13,3 +13,7 @@ export { convertVmi } from './converter/convert.ts';
 export { countHotplugPorts } from './converter/ports.ts';
 export type { HotplugPorts } from './converter/ports.ts';
 export { resolveConverterContext } from './converter/resolve-context.ts';
+export { createVmiPreparation } from './disks/vmi-preparation.ts';
+export type { VmiPreparationConfig, VmiPreparationDeps } from './disks/vmi-preparation.ts';
+export { createImagePort } from './disks/image-info.ts';
+export type { DiskDeps, DiskPaths, ImagePort, ToolPort } from './disks/ports.ts';

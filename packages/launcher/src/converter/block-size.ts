@@ -38,7 +38,7 @@ function storageBlockSize(context: ConverterContext, draft: DiskDraft): DomainBl
   const doing = 'failed to configure disk with block size detection enabled';
   const path = draft.Source.Dev || draft.Source.File || '';
   if (path === '') throw new LauncherError('ConvertFailed', `${doing}: disk is neither a block device nor a file`);
-  const sizes = context.circumstances.blockSizes.get(path) ?? `block sizes of ${path} are unknown`;
+  const sizes = context.circumstances.blockSizes.get(path) ?? `failed to stat file ${path}: no such file or directory`;
   if (typeof sizes === 'string') throw new LauncherError('ConvertFailed', `${doing}: ${sizes}`);
   if (sizes.logical === 0 && sizes.physical === 0) {
     throw new LauncherError('ConvertFailed', `${doing}: block sizes returned by device ${path} are 0`);

@@ -1,0 +1,243 @@
+import { readFile, readdir, stat, statfs } from 'node:fs/promises';
+
+import type { Vmi, VmiDisk } from '@virtwire/vm-model';
+
+import { isBlockDevice, splitRdev } from '../disks/image-info.ts';
+import type { ImagePort } from '../disks/ports.ts';
+import { LauncherError, textOf } from '../errors.ts';
+import { type ArchitectureTraits, architectureTraits } from './architecture.ts';
+import { parseNetworkInfo } from './circumstances-json.ts';
+import type { BlockSizes, Circumstances, ConverterOptions, HostPciFacts, ImageInfo } from './circumstances.ts';
+import { blockDevice, containerDiskImage, filesystemImage, hotplugPath } from './volume-paths.ts';
+import { isOn } from './vmi-traits.ts';
+
+const CPU_SET_FILES = ['/sys/fs/cgroup/cpuset.cpus.effective', '/sys/fs/cgroup/cpuset/cpuset.cpus'];
+const NETWORK_INFO = '/etc/podinfo/network-info';
+const PCI_DEVICES = '/sys/bus/pci/devices';
+
+/** What stays the same for a launcher's life. */
+export type LauncherFacts = Pick<
+  Circumstances,
+  | 'hostArchitecture'
+  | 'hypervisor'
+  | 'hypervisorDeviceAvailable'
+  | 'allowCrossArchEmulation'
+  | 'firmwareAutoSelection'
+  | 'firmwareDir'
+  | 'logVerbosity'
+  | 'paths'
+  | 'environment'
+  | 'hasLibvirtHookServer'
+>;
+
+/** What differs from request to request. */
+export interface RequestFacts {
+  readonly allowEmulation: boolean;
+  readonly options: ConverterOptions | undefined;
+  readonly isMigrationTarget: boolean;
+  readonly hasIommuFd: boolean;
+  readonly cbtOverlays: ReadonlyMap<string, string>;
+}
+
+/** Gathers the circumstances of conversions in a pod. Container disks are looked at once in a launcher's life. */
+export interface CircumstanceCollector {
+  /** @throws {LauncherError} `ConvertFailed` when a container disk or the CPU set cannot be read. */
+  collect(vmi: Vmi, request: RequestFacts): Promise<Circumstances>;
+}
+
+/** What the collector reads that tests replace. */
+export interface CollectorDeps {
+  readonly images: Pick<ImagePort, 'info'>;
+  /** CPUs of the launcher's cgroup. */
+  readonly readPodCpuSet: () => Promise<readonly number[]>;
+}
+
+/**
+ * Creates the collector of a launcher.
+ *
+ * @source KubeVirt v1.9.0 pkg/virt-launcher/virtwrap/manager.go:1150, generateConverterContext
+ */
+export function createCircumstanceCollector(deps: CollectorDeps, facts: LauncherFacts): CircumstanceCollector {
+  const known = new Map<string, ImageInfo>();
+  return {
+    async collect(vmi, request) {
+      const blockVolumes = await findBlockVolumes(vmi, facts);
+      const [podCpuSet, firmwareFiles, containerDisks, blockSizes, networkInfo, emulatorPaths, hostPciDevices] =
+        await Promise.all([
+          podCpus(deps),
+          listNames(facts.firmwareDir),
+          inspectContainerDisks(deps, facts, vmi, known),
+          readBlockSizes(vmi, facts, blockVolumes),
+          readNetworkInfo(vmi),
+          findEmulators(vmi, facts),
+          readHostPciDevices(request),
+        ]);
+      return {
+        ...facts,
+        ...request,
+        blockVolumes,
+        podCpuSet,
+        firmwareFiles,
+        containerDisks,
+        blockSizes,
+        networkInfo,
+        emulatorPaths,
+        hostPciDevices,
+      };
+    },
+  };
+}
+
+async function findBlockVolumes(vmi: Vmi, facts: LauncherFacts): Promise<ReadonlySet<string>> {
+  const hotplugged = new Set(
+    (vmi.status?.volumeStatus ?? []).filter((status) => status.hotplugVolume !== undefined).map(({ name }) => name),
+  );
+  const found = new Set<string>();
+  for (const volume of vmi.spec.volumes ?? []) {
+    const isClaim =
+      volume.persistentVolumeClaim !== undefined || volume.dataVolume !== undefined || volume.ephemeral !== undefined;
+    const isHotplugged = hotplugged.has(volume.name);
+    if (!isClaim && !isHotplugged) continue;
+    const path = isHotplugged ? hotplugPath(facts.paths, volume.name, true) : blockDevice(volume.name);
+    if (await isBlockDevice(path)) found.add(volume.name);
+  }
+  return found;
+}
+
+async function podCpus(deps: CollectorDeps): Promise<readonly number[]> {
+  try {
+    return await deps.readPodCpuSet();
+  } catch (error) {
+    throw new LauncherError('ConvertFailed', `failed to read pod cpuset: ${textOf(error)}`, { cause: error });
+  }
+}
+
+/**
+ * CPUs that this process may use: those of its cgroup, whichever version; where no cgroup is mounted, what the
+ * scheduler says.
+ */
+export async function readPodCpuSet(): Promise<readonly number[]> {
+  for (const path of CPU_SET_FILES) {
+    const text = await readFile(path, 'utf8').catch(() => '');
+    if (text.trim() !== '') return parseCpuSet(text.trim());
+  }
+  const allowed = /^Cpus_allowed_list:\s*(\S+)$/m.exec(await readFile('/proc/self/status', 'utf8'));
+  return parseCpuSet(allowed?.[1] ?? '');
+}
+
+/** Parses the kernel's list format: `0-3,8`. */
+export function parseCpuSet(text: string): readonly number[] {
+  const cpus: number[] = [];
+  for (const part of text.split(',').filter((range) => range !== '')) {
+    const [first = NaN, last = first] = part.split('-').map(Number);
+    if (!Number.isInteger(first) || !Number.isInteger(last)) throw new Error(`${JSON.stringify(text)} is no CPU list`);
+    for (let cpu = first; cpu <= last; cpu++) cpus.push(cpu);
+  }
+  return cpus;
+}
+
+async function inspectContainerDisks(
+  deps: CollectorDeps,
+  facts: LauncherFacts,
+  vmi: Vmi,
+  known: Map<string, ImageInfo>,
+): Promise<ReadonlyMap<string, ImageInfo>> {
+  for (const [index, { name, containerDisk }] of (vmi.spec.volumes ?? []).entries()) {
+    if (containerDisk === undefined || known.has(name)) continue;
+    try {
+      known.set(name, await deps.images.info(containerDiskImage(facts.paths, index)));
+    } catch (error) {
+      throw new LauncherError('ConvertFailed', `failed to get container disk info: ${textOf(error)}`, { cause: error });
+    }
+  }
+  return new Map(known);
+}
+
+async function readNetworkInfo(vmi: Vmi): Promise<Circumstances['networkInfo']> {
+  const hasSriov = (vmi.spec.domain.devices.interfaces ?? []).some(({ sriov }) => sriov !== undefined);
+  if (!hasSriov) return [];
+  try {
+    return parseNetworkInfo(JSON.parse(await readFile(NETWORK_INFO, 'utf8')));
+  } catch {
+    // Without the file no network has an address, which the conversion reports by name.
+    return [];
+  }
+}
+
+async function findEmulators(vmi: Vmi, facts: LauncherFacts): Promise<ReadonlySet<string>> {
+  const guest: ArchitectureTraits = architectureTraits(vmi.spec.architecture ?? '');
+  if (!facts.allowCrossArchEmulation) return new Set();
+  return new Set((await pathExists(guest.emulatorPath)) ? [guest.emulatorPath] : []);
+}
+
+async function readHostPciDevices(request: RequestFacts): Promise<ReadonlyMap<string, HostPciFacts>> {
+  const result = new Map<string, HostPciFacts>();
+  if (request.options?.clusterConfig?.PCINUMAAwareTopologyEnabled !== true) return result;
+  for (const address of await listNames(PCI_DEVICES)) {
+    const text = await readFile(`${PCI_DEVICES}/${address}/numa_node`, 'utf8').catch(() => '-1');
+    const node = Number(text.trim());
+    result.set(address, { numaNode: node >= 0 ? node : undefined });
+  }
+  return result;
+}
+
+/** Sizes of the storage behind each disk that wants to show them to its guest. */
+async function readBlockSizes(
+  vmi: Vmi,
+  facts: LauncherFacts,
+  blockVolumes: ReadonlySet<string>,
+): Promise<ReadonlyMap<string, BlockSizes | string>> {
+  const sizes = new Map<string, BlockSizes | string>();
+  for (const disk of (vmi.spec.domain.devices.disks ?? []).filter(matchesVolume)) {
+    for (const path of candidatePaths(vmi, facts, disk, blockVolumes)) {
+      sizes.set(path, await blockSizesOf(path).catch((error: unknown) => textOf(error)));
+    }
+  }
+  return sizes;
+}
+
+function matchesVolume(disk: VmiDisk): boolean {
+  return isOn(disk.blockSize?.matchVolume);
+}
+
+function candidatePaths(
+  vmi: Vmi,
+  facts: LauncherFacts,
+  disk: VmiDisk,
+  blockVolumes: ReadonlySet<string>,
+): readonly string[] {
+  const isBlock = blockVolumes.has(disk.name);
+  const hostPath = vmi.spec.volumes?.find(({ name }) => name === disk.name)?.hostDisk?.path;
+  return [
+    hotplugPath(facts.paths, disk.name, isBlock),
+    isBlock ? blockDevice(disk.name) : filesystemImage(facts.paths, disk.name, hostPath),
+  ];
+}
+
+async function blockSizesOf(path: string): Promise<BlockSizes> {
+  const found = await stat(path);
+  if (!found.isBlockDevice()) {
+    const { bsize } = await statfs(path);
+    return { logical: bsize, physical: bsize, discardGranularity: bsize };
+  }
+  const { major, minor } = splitRdev(found.rdev);
+  const queue = `/sys/dev/block/${String(major)}:${String(minor)}/queue`;
+  const read = async (name: string): Promise<number> => Number((await readFile(`${queue}/${name}`, 'utf8')).trim());
+  return {
+    logical: await read('logical_block_size'),
+    physical: await read('physical_block_size'),
+    discardGranularity: await read('discard_granularity').catch(() => 0),
+  };
+}
+
+async function listNames(dir: string): Promise<ReadonlySet<string>> {
+  if (dir === '') return new Set();
+  return new Set(await readdir(dir).catch(() => []));
+}
+
+async function pathExists(path: string): Promise<boolean> {
+  return stat(path).then(
+    () => true,
+    () => false,
+  );
+}

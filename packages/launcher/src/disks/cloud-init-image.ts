@@ -1,0 +1,116 @@
+import { randomUUID } from 'node:crypto';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path/posix';
+
+import type { DomainSpec, Vmi } from '@virtwire/vm-model';
+
+import { cloudInitImage } from '../converter/volume-paths.ts';
+import type { CloudInitData } from './cloud-init-source.ts';
+import { volumeSize } from './config-disks.ts';
+import { taggedDevices } from './device-metadata.ts';
+import { diskError, writeEmptyImage } from './files.ts';
+import { writeDirectoryIso } from './iso.ts';
+import type { DiskDeps } from './ports.ts';
+
+const INSTANCE_TYPE_ANNOTATIONS = ['kubevirt.io/cluster-instancetype-name', 'kubevirt.io/instancetype-name'];
+const MAX_HOSTNAME = 63;
+const PRIVATE_MODE = 0o600;
+
+/**
+ * Makes the seed image that cloud-init in the guest looks for. Done right before the start, since the addresses of
+ * tagged devices are known only once the domain is defined.
+ *
+ * @throws {LauncherError} `DiskFailed` when the image cannot be made.
+ * @source KubeVirt v1.9.0 pkg/cloud-init/cloud-init.go, GenerateLocalData
+ */
+export async function writeCloudInitImage(
+  deps: DiskDeps,
+  vmi: Vmi,
+  data: CloudInitData,
+  defined: DomainSpec,
+): Promise<void> {
+  const image = cloudInitImage(deps.paths, vmi, data.kind);
+  const dir = `${dirname(image)}/data`;
+  const files = data.kind === 'noCloud' ? noCloudFiles(vmi, data) : configDriveFiles(vmi, data, defined);
+  try {
+    await rm(dir, { recursive: true, force: true });
+    for (const [name, content] of files) {
+      const path = `${dir}/${name}`;
+      await mkdir(dirname(path), { recursive: true, mode: 0o755 });
+      await writeFile(path, content, { mode: PRIVATE_MODE });
+    }
+    await writeDirectoryIso(deps, image, data.kind === 'noCloud' ? 'cidata' : 'config-2', dir);
+    deps.log.debug(`generated ${data.kind === 'noCloud' ? 'nocloud' : 'config drive'} iso file ${image}`);
+  } catch (error) {
+    throw diskError('generating local cloud-init data failed: ', error);
+  } finally {
+    // It holds secrets.
+    await rm(dir, { recursive: true, force: true });
+  }
+}
+
+/** An empty image for a migration target: its content comes over the wire. */
+export async function writeEmptyCloudInitImage(deps: DiskDeps, vmi: Vmi, data: CloudInitData): Promise<void> {
+  await writeEmptyImage(deps, cloudInitImage(deps.paths, vmi, data.kind), volumeSize(vmi, data.volume));
+}
+
+/** Makes the directory that the image is written to. */
+export async function makeCloudInitDir(deps: Pick<DiskDeps, 'paths'>, vmi: Vmi, data: CloudInitData): Promise<void> {
+  await mkdir(dirname(cloudInitImage(deps.paths, vmi, data.kind)), { recursive: true, mode: 0o755 });
+}
+
+/** Files of a NoCloud seed by name. */
+export function noCloudFiles(vmi: Vmi, data: CloudInitData): ReadonlyMap<string, string> {
+  const metadata = {
+    ...named('instance-type', instanceType(vmi)),
+    'instance-id': vmi.spec.domain.firmware === undefined ? randomUUID() : (vmi.spec.domain.firmware.uuid ?? ''),
+    ...named('local-hostname', hostnameOf(vmi)),
+    ...named('public-keys', numbered(data.publicKeys)),
+  };
+  const files = new Map([
+    ['meta-data', JSON.stringify(metadata)],
+    ['user-data', data.userData],
+  ]);
+  if (data.networkData !== '') files.set('network-config', data.networkData);
+  return files;
+}
+
+/** Files of a ConfigDrive seed by path. */
+export function configDriveFiles(vmi: Vmi, data: CloudInitData, defined: DomainSpec): ReadonlyMap<string, string> {
+  const devices = taggedDevices(vmi, defined);
+  const metadata = {
+    ...named('instance_type', instanceType(vmi)),
+    instance_id: `${vmi.metadata.name}.${vmi.metadata.namespace}`,
+    ...named('hostname', hostnameOf(vmi)),
+    ...named('uuid', vmi.spec.domain.firmware?.uuid),
+    ...(devices.length === 0 ? {} : { devices }),
+    ...named('public_keys', numbered(data.publicKeys)),
+  };
+  const dir = 'openstack/latest';
+  const files = new Map([
+    [`${dir}/meta_data.json`, JSON.stringify(metadata)],
+    [`${dir}/user_data`, data.userData],
+  ]);
+  if (data.networkData !== '') files.set(`${dir}/network_data.json`, data.networkData);
+  return files;
+}
+
+/** Host name of the guest: what the spec says, else the VMI's name up to its first dot, as long as DNS allows. */
+export function hostnameOf(vmi: Vmi): string {
+  return vmi.spec.hostname || (vmi.metadata.name.split('.')[0] ?? '').slice(0, MAX_HOSTNAME);
+}
+
+function instanceType(vmi: Vmi): string | undefined {
+  const { annotations = {} } = vmi.metadata;
+  return INSTANCE_TYPE_ANNOTATIONS.map((name) => annotations[name]).find(
+    (value) => value !== undefined && value !== '',
+  );
+}
+
+function numbered(keys: readonly string[]): Record<string, string> | undefined {
+  return keys.length === 0 ? undefined : Object.fromEntries(keys.map((key, index) => [String(index), key]));
+}
+
+function named(key: string, value: unknown): Record<string, unknown> {
+  return value === undefined || value === '' ? {} : { [key]: value };
+}

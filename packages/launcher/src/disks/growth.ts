@@ -1,0 +1,52 @@
+import type { DomainDisk, DomainSpec, Int64 } from '@virtwire/vm-model';
+
+import { backendPath } from './driver-modes.ts';
+import type { DiskDeps } from './ports.ts';
+
+const MIB = 1n << 20n;
+const OVERHEAD_SCALE = 1_000_000_000;
+
+/** What growing images needs. */
+type GrowthDeps = Pick<DiskDeps, 'tools' | 'images' | 'log'>;
+
+/**
+ * Grows disk images of claims that became larger since the image was made. Failing to is only logged: the guest can
+ * run with the smaller disk.
+ *
+ * @source KubeVirt v1.9.0 pkg/virt-launcher/virtwrap/manager.go, expandDiskImagesOffline
+ */
+export async function growDisksOffline(deps: GrowthDeps, spec: DomainSpec): Promise<void> {
+  for (const disk of spec.Devices.Disks ?? []) {
+    try {
+      await growDisk(deps, disk);
+    } catch (error) {
+      deps.log.error({ reason: error }, `failed to expand disk image ${backendPath(disk)}`);
+    }
+  }
+}
+
+async function growDisk(deps: GrowthDeps, disk: DomainDisk): Promise<void> {
+  const source = disk.Source?.DataStore?.Source ?? disk.Source;
+  if (disk.Capacity === undefined || disk.FilesystemOverhead === undefined || !source?.File) return;
+  const path = source.File;
+  const { virtualSize, actualSize } = await deps.images.info(path);
+  const available = BigInt(actualSize) + (await deps.images.freeBytes(path));
+  const target = targetSize(disk.Capacity, disk.FilesystemOverhead, available);
+  if (target === undefined || target <= BigInt(virtualSize)) return;
+  const preallocation = virtualSize <= actualSize ? 'falloc' : 'off';
+  await deps.tools.run('qemu-img', ['resize', `--preallocation=${preallocation}`, path, String(target)]);
+}
+
+/**
+ * Size that an image on a filesystem claim may have: what the claim holds less the file system's own share, whole MiB.
+ *
+ * @param overhead share of the file system as text, `0.055`; undefined result when it is no number of 0 to 1.
+ */
+export function targetSize(capacity: Int64, overhead: string, available: bigint): bigint | undefined {
+  const share = Number(overhead);
+  if (overhead.trim() === '' || !(share >= 0 && share <= 1)) return undefined;
+  const size = BigInt(capacity) < available ? BigInt(capacity) : available;
+  // A double holds the product as the model's does: sizes are far below 2^53.
+  const usable = BigInt(Math.floor((1 - Math.round(share * OVERHEAD_SCALE) / OVERHEAD_SCALE) * Number(size)));
+  return usable - (usable % MIB);
+}

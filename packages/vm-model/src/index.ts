@@ -265,3 +265,10 @@ export { parseDomainElementXml, parseDomainXml } from './domain/xml-reader.ts';
 export { escapeXml } from './domain/xml-escape.ts';
 export { renderDomainElementXml, renderDomainXml, type XmlLayout } from './domain/xml-writer.ts';
 export { claimNameOf, findVolume, isHotplugVolume, volumeKind, type VolumeKind } from './vmi/volume-sources.ts';
+export {
+  hashedPodLinkName,
+  inPodBridgeName,
+  isPrimaryNetwork,
+  renamedPodLink,
+  tapDeviceName,
+} from './network-names.ts';

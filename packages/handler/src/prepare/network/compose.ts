@@ -1,11 +1,12 @@
 import { addToIp, formatIp, networkOf, parseCidr, parseIp } from '@virtwire/host';
+import { inPodBridgeName, renamedPodLink, tapDeviceName } from '@virtwire/vm-model';
 import { HandlerError } from '../../errors.ts';
 import { isNonRoot } from '../../model.ts';
 import type { Vmi } from '../../model.ts';
 import { firstGlobal } from './addresses.ts';
 import { queueCount } from './binding.ts';
 import type { NetworkInterface } from './binding.ts';
-import { bridgeName, podLinkNames, renamedPodLink, tapName } from './names.ts';
+import { podLinkNames } from './names.ts';
 import { findInterface } from './state.ts';
 import type { DesiredNetwork, FamilyState, InterfaceState, LinuxStack, PodNetwork } from './state.ts';
 
@@ -88,11 +89,11 @@ function tap(place: Place, fields: { readonly mtu?: number; readonly state: stri
   const owner = isNonRoot(vmi) ? QEMU_ID : 0;
   const queues = queueCount(vmi, iface);
   return {
-    name: tapName(podLink, network),
+    name: tapDeviceName(podLink, network),
     type: 'tap',
     state: fields.state,
     ...(fields.mtu === undefined ? {} : { mtu: fields.mtu }),
-    controller: bridgeName(podLink),
+    controller: inPodBridgeName(podLink),
     tap: { ...(queues === 0 ? {} : { queues }), ...(owner === 0 ? {} : { UID: owner, GID: owner }) },
     IPv4: {},
     IPv6: {},
@@ -114,7 +115,7 @@ function bridge(place: Place, withAddress: boolean): Part {
   const mac = holder['mac-address'];
   const links: InterfaceState[] = [
     {
-      name: bridgeName(podLink),
+      name: inPodBridgeName(podLink),
       type: 'bridge',
       state: 'up',
       IPv4: withAddress && hasIpv4 ? address : {},
@@ -126,8 +127,8 @@ function bridge(place: Place, withAddress: boolean): Part {
       name: renamedPodLink(podLink),
       ...(nic.index === undefined ? {} : { index: nic.index }),
       state: 'up',
-      'copy-mac-from': bridgeName(podLink),
-      controller: bridgeName(podLink),
+      'copy-mac-from': inPodBridgeName(podLink),
+      controller: inPodBridgeName(podLink),
       IPv4: { enabled: false },
       IPv6: { enabled: false },
       'linux-stack': { 'port-learning': false },
@@ -158,7 +159,7 @@ function removedBridge(place: Place): Part {
   const rest = { 'linux-stack': {}, Metadata: metadata };
   return {
     interfaces: [
-      { name: bridgeName(podLink), type: 'bridge', state: 'absent', IPv4: {}, IPv6: {}, ...rest },
+      { name: inPodBridgeName(podLink), type: 'bridge', state: 'absent', IPv4: {}, IPv6: {}, ...rest },
       tap(place, { ...mtu, state: 'absent' }),
       {
         name: podLink,
@@ -188,7 +189,7 @@ function masquerade(place: Place): Part {
   return {
     interfaces: [
       {
-        name: bridgeName(podLink),
+        name: inPodBridgeName(podLink),
         type: 'bridge',
         state: 'up',
         'mac-address': MASQUERADE_MAC,

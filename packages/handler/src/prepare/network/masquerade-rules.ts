@@ -1,10 +1,11 @@
 import { addToIp, formatIp, parseIp } from '@virtwire/host';
+import { inPodBridgeName } from '@virtwire/vm-model';
 import type { Port } from '@virtwire/vm-model';
 import { HandlerError } from '../../errors.ts';
 import type { Vmi, VmiInterface } from '../../model.ts';
 import { firstGlobal } from './addresses.ts';
 import type { NetworkInterface } from './binding.ts';
-import { bridgeName, podLinkNames } from './names.ts';
+import { podLinkNames } from './names.ts';
 import { findInterface } from './state.ts';
 import type { DesiredNetwork, FamilyState, PodNetwork } from './state.ts';
 
@@ -50,7 +51,7 @@ export function masqueradeRules(input: RulesInput): NftCommand[] {
   if (entries.length > 1) throw new HandlerError('Invalid', 'only one interface of a VMI can use masquerade');
   const names = podLinkNames(vmi, interfaces.map((i) => i.network), current); // prettier-ignore
   const podLink = names.get(entry.network.name) ?? '';
-  const bridge = desired.interfaces?.find((i) => i.name === bridgeName(podLink));
+  const bridge = desired.interfaces?.find((i) => i.name === inPodBridgeName(podLink));
   const podIpv4 = firstGlobal(findInterface(current, podLink)?.IPv4 ?? {})?.IP;
   const rules = (family: 'ip' | 'ip6', state: FamilyState | undefined): NftCommand[] => {
     const gateway = state?.enabled === true ? state.address?.[0]?.IP : undefined;
@@ -86,7 +87,7 @@ function familyRules(input: FamilyInput): NftCommand[] {
     ...chains(family),
     rule('postrouting', family, 'saddr', guest, 'counter', 'masquerade'),
     rule('prerouting', 'iifname', podLink, 'counter', 'jump', 'KUBEVIRT_PREINBOUND'),
-    rule('postrouting', 'oifname', bridgeName(podLink), 'counter', 'jump', 'KUBEVIRT_POSTINBOUND'),
+    rule('postrouting', 'oifname', inPodBridgeName(podLink), 'counter', 'jump', 'KUBEVIRT_POSTINBOUND'),
     ...(vmi.status?.migrationTransport === 'Unix' ? [] : returns(MIGRATION_PORTS)),
     ...forwards(input, { guest, loopback, rule, returns }),
   ];

@@ -1,4 +1,5 @@
 import { VmModelError } from '../errors.ts';
+import { goSyntaxError } from './go-syntax-error.ts';
 
 type Reviver = (key: string, value: unknown, context: { readonly source?: string }) => unknown;
 
@@ -11,13 +12,13 @@ const INTEGER = /^-?\d+$/;
 /**
  * Parses JSON so that no integer loses digits: integers beyond 2^53 become bigint, everything else is as in JSON.parse.
  *
- * @throws {VmModelError} `InvalidJson`, also for nesting that exhausts the stack.
+ * @throws {VmModelError} `InvalidJson` with the text of Go's encoding/json; also for nesting that exhausts the stack.
  */
 export function parseJson(text: string): unknown {
   try {
     return LONG_NUMBER.test(text) ? parseWithSource(text, keepDigits) : (JSON.parse(text) as unknown);
   } catch (caught) {
-    const reason = caught instanceof Error ? caught.message : String(caught);
+    const reason = goSyntaxError(text) ?? (caught instanceof Error ? caught.message : String(caught));
     throw new VmModelError('InvalidJson', reason, { cause: caught });
   }
 }

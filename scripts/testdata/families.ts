@@ -21,6 +21,7 @@ export const FAMILIES: readonly Family[] = [
   vectors('dhcp'),
   vectors('handler'),
   vectors('handler-phase'),
+  vectors('host-disk'),
   vectors('launcher-agent'),
   vectors('launcher-cloudinit'),
   vectors('launcher-events'),

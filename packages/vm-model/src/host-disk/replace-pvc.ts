@@ -14,7 +14,7 @@ const SHARED_ACCESS_MODE = 'ReadWriteMany';
  * filesystems and claims without facts in the status stay as they are.
  *
  * @returns a copy; the input is not touched.
- * @throws {VmModelError} `InvalidVmi` for a claim under 1 MiB.
+ * @throws {VmModelError} `InvalidVmi` for a claim without a size, or under 1 MiB.
  * @source KubeVirt v1.9.0 pkg/host-disk/host-disk.go
  */
 export function replacePvcByHostDisk(vmi: Vmi): Vmi {
@@ -59,6 +59,12 @@ function toHostDisk(volume: Volume, claim: PersistentVolumeClaimInfo): Volume {
 function diskCapacity(name: string, claim: PersistentVolumeClaimInfo): string {
   const capacity = claim.capacity?.['storage'];
   const request = claim.requests?.['storage'];
+  if (capacity === undefined && request === undefined) {
+    throw new VmModelError(
+      'InvalidVmi',
+      'unable to determine capacity of HostDisk from PVC that provides no storage capacity or requests',
+    );
+  }
   const bytes = quantityValue(capacity);
   const requested = quantityValue(request);
   const wanted = request !== undefined && (capacity === undefined || requested < bytes) ? requested : bytes;

@@ -1,6 +1,5 @@
 /** Stable codes of everything this package refuses. */
-export type VmModelErrorCode =
-  'InvalidJson' | 'InvalidXml' | 'InvalidQuantity' | 'InvalidTime' | 'InvalidValue' | 'InvalidVmi';
+export type VmModelErrorCode = 'InvalidJson' | 'InvalidXml' | 'InvalidTime' | 'InvalidValue' | 'InvalidVmi';
 
 /** Every failure that leaves this package. `code` is stable; `message` is for people. */
 export class VmModelError extends Error {

@@ -17,13 +17,13 @@ export function isConditionTrue(conditions: Conditions, type: string): boolean {
   return findCondition(conditions, type)?.status === 'True';
 }
 
-/** All conditions but those of a type; the same list when there is none. */
-export function withoutCondition(conditions: readonly Condition[], type: string): readonly Condition[] {
-  return hasCondition(conditions, type) ? conditions.filter((condition) => condition.type !== type) : conditions;
+/** All conditions but those of a type. */
+export function withoutCondition(conditions: Conditions, type: string): Condition[] {
+  return (conditions ?? []).filter((condition) => condition.type !== type);
 }
 
 /** Puts a condition in place of the one of its type, or at the end. */
-export function withCondition(conditions: Conditions, next: Condition): readonly Condition[] {
+export function withCondition(conditions: Conditions, next: Condition): Condition[] {
   if (!hasCondition(conditions, next.type)) return [...(conditions ?? []), next];
   return (conditions ?? []).map((condition) => (condition.type === next.type ? next : condition));
 }

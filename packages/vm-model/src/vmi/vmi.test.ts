@@ -69,10 +69,11 @@ describe('conditions', () => {
     expect(withCondition(undefined, next)).toEqual([next]);
   });
 
-  test('are taken away; the list stays the same when there was none', () => {
+  test('are taken away', () => {
     const list = [ready];
     expect(withoutCondition(list, 'Ready')).toEqual([]);
-    expect(withoutCondition(list, 'Paused')).toBe(list);
+    expect(withoutCondition(list, 'Paused')).toEqual([ready]);
+    expect(withoutCondition(undefined, 'Paused')).toEqual([]);
   });
 });
 

@@ -21,3 +21,6 @@ export type {
 } from './prepare/network/state.ts';
 export type { BindingPluginType } from './prepare/network/binding.ts';
 export { networksToStart, networksToUpdate } from './vmi/networks.ts';
+export { calculatePhase } from './vmi/phase.ts';
+export type { PhaseFacts, PhaseResult } from './vmi/phase.ts';
+export type { LauncherState } from './vmi/launcher-state.ts';

@@ -4,11 +4,10 @@ import type { VmiKey } from '../controller/store.ts';
 import { keyOf } from '../controller/store.ts';
 import { deleting } from '../controller/vmi-changes.ts';
 import { hasCode, VirtwireError } from '../errors.ts';
-import { findVmFiles } from '../manifest/files.ts';
+import { checkManifest } from '../manifest/check.ts';
 import type { ManifestVmi } from '../manifest/parse.ts';
 import { parseManifest } from '../manifest/parse.ts';
 import { manifestError } from '../manifest/problem.ts';
-import { validateVmi } from '../manifest/validate.ts';
 import { openNode } from '../node/standalone-node.ts';
 import type { StandaloneNode } from '../node/standalone-node.ts';
 import type { NodeLayout } from '../state/layout.ts';
@@ -55,8 +54,7 @@ export function loadManifest(file: string, layout: NodeLayout): ManifestVmi {
       `${file}: holds ${vmis.length} VMs, run takes one: use virtwire node --manifests`,
     );
   }
-  const roots = { file, claimsDir: layout.claimsDir };
-  const [bad, ...others] = [...validateVmi(file, manifest.vmi), ...findVmFiles(manifest.vmi, roots).problems];
+  const [bad, ...others] = checkManifest(manifest, layout.claimsDir);
   if (bad !== undefined) throw manifestError([bad, ...others]);
   return manifest;
 }

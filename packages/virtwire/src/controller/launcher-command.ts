@@ -36,7 +36,7 @@ export function podNameOf(vmi: Vmi): string {
  */
 export function launcherCommand(
   vmi: Vmi,
-  installation: Installation,
+  installation: Pick<Installation, 'node' | 'nodeArgs' | 'launcher'>,
   options: { readonly kvmWorks: boolean },
 ): LauncherCommand {
   const { name, namespace, uid, annotations } = vmi.metadata;

@@ -1,0 +1,116 @@
+import { EventEmitter } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Vmi } from '@virtwire/vm-model';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { nodeLayout } from '../state/layout.ts';
+import { VmiFiles } from '../state/vmi-files.ts';
+import type { ConsoleInput } from './console.ts';
+import { renderAge, renderTable } from './output.ts';
+import type { Output } from './output.ts';
+import { runCli } from './program.ts';
+import { describeChange } from './progress.ts';
+import { parseTarget } from './target.ts';
+
+let dir = '';
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), 'virtwire-cli-'));
+});
+afterEach(() => rmSync(dir, { recursive: true }));
+
+interface Result {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+async function virtwire(...argv: string[]): Promise<Result> {
+  const [out, err]: [string[], string[]] = [[], []];
+  const output: Output = { line: (text) => out.push(text), error: (text) => err.push(text), raw: () => undefined };
+  const input = process.stdin as ConsoleInput;
+  const signals = new EventEmitter() as unknown as NodeJS.Process;
+  const code = await runCli(argv, { output, input, signals });
+  return { code, out: out.join('\n'), err: err.join('\n') };
+}
+
+const stored = (name: string): Vmi => ({
+  metadata: { name, namespace: 'default', uid: `uid-${name}`, creationTimestamp: '2026-01-02T03:04:05Z' },
+  spec: { domain: { devices: {} } },
+  status: { phase: 'Running', conditions: [{ type: 'Paused', status: 'True' }] },
+});
+
+test.each(['run', 'node', 'ps', 'describe', 'console', 'stop', 'pause', 'unpause', 'timeline', 'doctor'])(
+  '%s --help shows an example and the exit codes',
+  async (command) => {
+    const { code, out } = await virtwire(command, '--help');
+    expect(code).toBe(0);
+    expect(out).toMatch(new RegExp(`Example:\\n  virtwire ${command}`));
+    expect(out).toContain('Exit codes:');
+  },
+);
+
+test.each([
+  ['a command that there is not', ['fly'], 2],
+  ['a missing name', ['stop'], 2],
+  ['a name of three parts', ['describe', 'a/b/c'], 2],
+  ['a VM that there is not', ['describe', 'nobody'], 3],
+  ['a timeline of a VM that never started', ['timeline', 'nobody'], 3],
+])('%s is told in one line, with its exit code', async (_title, argv, expected) => {
+  const { code, err } = await virtwire(...argv, ...(argv.length > 1 ? ['--state-dir', dir] : []));
+  expect(code).toBe(expected);
+  expect(err.trim().split('\n')).toHaveLength(1);
+});
+
+test('run refuses a wrong manifest before anything is made', async () => {
+  const file = join(dir, 'vm.yaml');
+  writeFileSync(file, 'apiVersion: v1\nkind: Pod\n');
+  const { code, err } = await virtwire('run', file, '--state-dir', join(dir, 'state'));
+  expect(code).toBe(2);
+  expect(err).toBe(`virtwire: ${file}: apiVersion must be kubevirt.io/v1`);
+});
+
+test('ps lists VMs as a table and as JSON', async () => {
+  await new VmiFiles(nodeLayout(dir).vmisDir).create(stored('web'));
+  expect((await virtwire('ps', '--state-dir', dir)).out).toMatch(/default +web +Running \(paused\)/);
+  const json = JSON.parse((await virtwire('ps', '--json', '--state-dir', dir)).out) as unknown;
+  expect(json).toMatchObject([{ name: 'web', phase: 'Running', paused: true }]);
+});
+
+test('describe takes NAME for default/NAME', async () => {
+  await new VmiFiles(nodeLayout(dir).vmisDir).create(stored('web'));
+  const { out } = await virtwire('describe', 'web', '--state-dir', dir);
+  expect(out).toMatch(/Name: +default\/web/);
+  expect(out).toMatch(/Paused +True/);
+});
+
+test('a VM without launcher has no console', async () => {
+  await new VmiFiles(nodeLayout(dir).vmisDir).create(stored('web'));
+  const { code, err } = await virtwire('console', 'web', '--state-dir', dir);
+  expect([code, err]).toEqual([1, 'virtwire: VM default/web has no launcher: it is Running']);
+});
+
+test('names', () => {
+  expect(parseTarget('a')).toBe('default/a');
+  expect(parseTarget('ns/a')).toBe('ns/a');
+});
+
+test('columns are as wide as they need', () => {
+  expect(renderTable(['A', 'B'], [['xxx', 'y']])).toBe('A     B\nxxx   y');
+});
+
+test.each([
+  [0, '0s'],
+  [61_000, '1m1s'],
+  [3_700_000, '1h1m'],
+  [90_000_000, '1d1h'],
+])('%i ms is %s', (ms, text) => {
+  expect(renderAge(ms)).toBe(text);
+});
+
+test('progress tells what changed, once', () => {
+  const before = { ...stored('a'), status: { phase: 'Scheduled' as const } };
+  expect(describeChange(undefined, before)).toEqual(['VM is Scheduled']);
+  expect(describeChange(before, stored('a'))).toEqual(['VM is Running', 'VM paused']);
+  expect(describeChange(stored('a'), stored('a'))).toEqual([]);
+});

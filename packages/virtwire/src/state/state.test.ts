@@ -1,0 +1,129 @@
+import { appendFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Vmi } from '@virtwire/vm-model';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { openJournal } from '../journal/journal.ts';
+import { lockHolder } from './file-lock.ts';
+import { candidateSubnets, nodeLayout } from './layout.ts';
+import { takeNodeLock } from './node-lock.ts';
+import { openSandboxRecords } from './sandbox-records.ts';
+import { VmiFiles } from './vmi-files.ts';
+
+let dir = '';
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), 'virtwire-state-'));
+});
+afterEach(() => rmSync(dir, { recursive: true }));
+
+const vmi = (name: string): Vmi => ({
+  metadata: { name, namespace: 'ns1', uid: `uid-${name}` },
+  spec: { domain: { devices: {} } },
+});
+
+test('a socket of a pod fits the kernel, wherever the state directory lies', () => {
+  for (const stateDir of ['/var/lib/virtwire', `/tmp/${'long'.repeat(30)}`]) {
+    const socket = `${nodeLayout(stateDir).podsMount}/${'0'.repeat(36)}/volumes/kubernetes.io~empty-dir/sockets/launcher-sock`;
+    expect(Buffer.byteLength(socket)).toBeLessThanOrEqual(107);
+  }
+});
+
+test('two state directories share no name', () => {
+  const [a, b] = [nodeLayout('/a'), nodeLayout('/b')];
+  for (const key of ['runDir', 'podsMount', 'bridge', 'cgroupParent'] as const) expect(a[key]).not.toBe(b[key]);
+  expect(a.bridge.length).toBeLessThanOrEqual(15);
+});
+
+test('candidate networks are all different', () => {
+  const all = [...candidateSubnets(7)];
+  expect(new Set(all).size).toBe(all.length);
+});
+
+test('what was recorded and not removed is found again', () => {
+  const file = join(dir, 'journal.jsonl');
+  const first = openJournal(file);
+  first.record('pod', { kind: 'mount', path: '/a' });
+  first.record('pod', { kind: 'netns', name: 'n' });
+  first.forget({ owner: 'pod', resource: { kind: 'mount', path: '/a' } });
+  expect(openJournal(file).entries()).toEqual([{ owner: 'pod', resource: { kind: 'netns', name: 'n' } }]);
+});
+
+test('a line that a crash cut off does not hide the others', () => {
+  const file = join(dir, 'journal.jsonl');
+  openJournal(file).record('pod', { kind: 'netns', name: 'n' });
+  appendFileSync(file, '{"op":"made","owner":"po');
+  expect(openJournal(file).entries()).toHaveLength(1);
+});
+
+test('an empty journal leaves no file', () => {
+  const file = join(dir, 'journal.jsonl');
+  const journal = openJournal(file);
+  journal.record('pod', { kind: 'netns', name: 'n' });
+  journal.forget({ owner: 'pod', resource: { kind: 'netns', name: 'n' } });
+  expect(existsSync(file)).toBe(false);
+});
+
+test('a state directory belongs to one process, which the refusal names', () => {
+  const file = join(dir, 'node.lock');
+  using _first = takeNodeLock(file, 'virtwire run a.yaml');
+  expect(() => takeNodeLock(file, 'virtwire run b.yaml')).toThrow(/"virtwire run a.yaml" \(process \d+\) runs on/);
+});
+
+test('the lock of a killed process is taken over', () => {
+  const file = join(dir, 'node.lock');
+  writeFileSync(file, JSON.stringify({ pid: process.pid, startTicks: '1', command: 'dead' }));
+  expect(lockHolder(file)).toBeUndefined();
+  using _lock = takeNodeLock(file, 'me');
+  expect(lockHolder(file)?.command).toBe('me');
+});
+
+test('an update with an old version is refused', async () => {
+  const store = new VmiFiles(dir);
+  const created = await store.create(vmi('a'));
+  await store.update(created);
+  await expect(store.update(created)).rejects.toMatchObject({ code: 'Conflict' });
+});
+
+test('an update of a VMI that was made anew is refused', async () => {
+  const store = new VmiFiles(dir);
+  const created = await store.create(vmi('a'));
+  await store.remove('ns1/a');
+  await store.create({ ...vmi('a'), metadata: { ...vmi('a').metadata, uid: 'other' } });
+  await expect(store.update(created)).rejects.toMatchObject({ code: 'NotFound' });
+});
+
+test('two writers at a time: one wins, the other is told', async () => {
+  const [one, two] = [new VmiFiles(dir), new VmiFiles(dir)];
+  const created = await one.create(vmi('a'));
+  const results = await Promise.allSettled([one.update(created), two.update(created)]);
+  expect(results.map((r) => r.status).sort()).toEqual(['fulfilled', 'rejected']);
+});
+
+test('unknown fields and large integers survive', async () => {
+  const store = new VmiFiles(dir);
+  const odd = { ...vmi('a'), future: { n: 9_007_199_254_740_993n } };
+  await store.create(odd);
+  expect(readFileSync(join(dir, 'ns1_a.json'), 'utf8')).toContain('9007199254740993');
+  expect(store.get('ns1/a')).toMatchObject({ future: { n: 9_007_199_254_740_993n } });
+});
+
+test('a watcher hears of changes by other processes', async () => {
+  const [one, two] = [new VmiFiles(dir), new VmiFiles(dir)];
+  const heard = Promise.withResolvers<string>();
+  using _watch = one.watch((key) => heard.resolve(key));
+  await two.create(vmi('a'));
+  expect(await heard.promise).toBe('ns1/a');
+});
+
+test('records of sandboxes are read back', () => {
+  const records = openSandboxRecords(join(dir, 'records'));
+  expect(records.list()).toEqual([]);
+  const record = {
+    ...{ podUid: 'p', pid: 1, startTicks: '2', podIp: '10.0.0.2', netnsPath: '/n' },
+    ...{ vmiUid: 'u', namespace: 'ns1', name: 'a', keep: true },
+  };
+  records.write(record);
+  expect(records.list()).toEqual([record]);
+  records.remove('u');
+  expect(records.read('u')).toBeUndefined();
+});

@@ -45,6 +45,8 @@ export default tseslint.config(
         { enforceBuildableLibDependency: false, allow: [], depConstraints: layers },
       ],
       '@typescript-eslint/consistent-type-imports': 'error',
+      // What is held with `using` is used by being held.
+      '@typescript-eslint/no-unused-vars': ['error', { ignoreUsingDeclarations: true }],
       '@typescript-eslint/no-explicit-any': 'error',
       '@typescript-eslint/no-non-null-assertion': 'error',
       '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true, allowBoolean: true }],

@@ -63,6 +63,7 @@ export function createRpcHost(methods: readonly RpcMethod[], options: HostOption
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
   const connections = new Set<Duplex>();
   let isStopped = false;
+  let onEmpty = (): void => undefined;
   return {
     get connectionCount() {
       return connections.size;
@@ -76,7 +77,10 @@ export function createRpcHost(methods: readonly RpcMethod[], options: HostOption
       }
       const connection = normaliseAuthority(raw);
       connections.add(connection);
-      connection.once('close', () => connections.delete(connection));
+      connection.once('close', () => {
+        connections.delete(connection);
+        if (connections.size === 0) onEmpty();
+      });
       connection.on('error', (error: NodeJS.ErrnoException) => {
         if (!HANG_UPS.includes(error.code ?? '')) options.onFault(error);
       });
@@ -84,7 +88,13 @@ export function createRpcHost(methods: readonly RpcMethod[], options: HostOption
     },
     stop: async (graceMs) => {
       isStopped = true;
-      await shutDown(server, graceMs);
+      // Tells every peer, and closes its connection when its calls have ended. Its callback comes too early for that:
+      // grpc-js takes a session that is closing for one that is closed.
+      server.tryShutdown(() => undefined);
+      const timer = connections.size === 0 ? undefined : setTimeout(() => onEmpty(), graceMs);
+      if (timer !== undefined) await new Promise<void>((resolve) => (onEmpty = resolve));
+      clearTimeout(timer);
+      server.forceShutdown();
       for (const connection of connections) connection.destroy();
     },
   };
@@ -117,17 +127,4 @@ async function runCall(method: RpcMethod, request: Buffer, signal: AbortSignal):
 export function errorText(caught: unknown): string {
   const text = caught instanceof Error ? caught.message : String(caught);
   return text === '' ? 'unknown error' : text;
-}
-
-function shutDown(server: Server, graceMs: number): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(() => {
-      server.forceShutdown();
-      resolve();
-    }, graceMs);
-    server.tryShutdown(() => {
-      clearTimeout(timer);
-      resolve();
-    });
-  });
 }

@@ -16,6 +16,10 @@ export interface HandlerConfig {
   readonly workers: number;
   /** Unix socket or TCP address (`host:port`) that answers `/healthz`; undefined = none. */
   readonly health: string | undefined;
+  /** The handler's own address; its family is named first in the network state. */
+  readonly ownPodIp: string | undefined;
+  /** Name of the CPU that host-model stands for; empty when it is not known. */
+  readonly hostCpuModel: string;
 }
 
 /** KubeVirt's defaults. */
@@ -27,4 +31,6 @@ export const DEFAULT_HANDLER_CONFIG: Omit<HandlerConfig, 'nodeName'> = {
   domainResyncPeriodMs: 300_000,
   workers: 10,
   health: undefined,
+  ownPodIp: undefined,
+  hostCpuModel: '',
 };

@@ -2,25 +2,32 @@ export { HandlerError, HANDLER_ERROR_CODES } from './errors.ts';
 export type { HandlerErrorCode } from './errors.ts';
 export { DEFAULT_HANDLER_CONFIG } from './config.ts';
 export type { HandlerConfig } from './config.ts';
+export { clusterConfig } from './cluster-config.ts';
+export type { BindingPlugin, ClusterConfig, KubeVirtConfiguration, KubeVirtObject, SmBios } from './cluster-config.ts';
+export { createHandler } from './handler.ts';
 export type { Handler, HandlerDeps } from './handler.ts';
+export { createStoreSource } from './vmi-source/store-source.ts';
+export type { SharedVmiStore, StoreSourceDeps } from './vmi-source/store-source.ts';
 export type { VmiKey, VmiSource, VmiSourceEvent } from './vmi-source/source.ts';
 export type { EventRecorder, EventType } from './events/recorder.ts';
-export type { Vmi, Domain, ObjectRef, Condition, VmiPhase } from './model.ts';
-export { createNetworkPart } from './prepare/network/network-part.ts';
-export type { NetworkPartDeps, NetworkPartOptions } from './prepare/network/network-part.ts';
-export type { NetworkFiles, NetworkPorts, PodKernel } from './prepare/network/ports.ts';
-export type { NetworkOp, NewTapDevice } from './prepare/network/plan.ts';
+export type { ObjectRef } from './model.ts';
 export type {
-  DesiredNetwork,
-  FamilyState,
-  InterfaceState,
-  LinuxStack,
-  NetworkAddress,
-  PodNetwork,
-  RouteState,
-} from './prepare/network/state.ts';
-export type { BindingPluginType } from './prepare/network/binding.ts';
-export { networksToStart, networksToUpdate } from './vmi/networks.ts';
+  ContainerDiskPart,
+  DevicePart,
+  HotplugPart,
+  Isolation,
+  NetworkPart,
+  NodeParts,
+  OptionalParts,
+  PodInterface,
+} from './prepare/parts.ts';
 export { calculatePhase } from './vmi/phase.ts';
 export type { PhaseFacts, PhaseResult } from './vmi/phase.ts';
 export type { LauncherState } from './vmi/launcher-state.ts';
+export { decideVmi } from './vmi/decide.ts';
+export type { ClusterFacts, DomainFact, Observed } from './vmi/observed.ts';
+export type { HookPoint, Note, Plan, Step, SyncOptions } from './vmi/steps.ts';
+export { computeStatus } from './status/compute.ts';
+export type { StatusResult } from './status/compute.ts';
+export type { NodeFacts, StatusEvent, StatusInput } from './status/facts.ts';
+export type { GuestAgentInfo } from './status/guest-agent.ts';

@@ -1,4 +1,5 @@
 import type { Vmi } from '../model.ts';
+import type { HookPoint } from '../vmi/steps.ts';
 
 /** The launcher process as found through its command socket. */
 export interface Isolation {
@@ -51,16 +52,30 @@ export interface DevicePart {
   prepare(vmi: Vmi, launcher: Isolation): Promise<void>;
 }
 
+/** What a node offers only with features that come in releases of their own; an absent one is not asked for. */
+export interface OptionalParts {
+  readonly hotplug?: HotplugPart;
+  readonly memlock?: { adjust(vmi: Vmi, launcher: Isolation): Promise<void> };
+  readonly cgroup?: { open(vmi: Vmi): Promise<void> };
+  readonly cpus?: {
+    isolateEmulator(vmi: Vmi, cpuSet: string | undefined): Promise<void>;
+    makeRealtime(vmi: Vmi): Promise<void>;
+    affinePit(vmi: Vmi): Promise<void>;
+  };
+  readonly downwardMetrics?: { start(vmi: Vmi, launcher: Isolation): Promise<void>; stop(vmi: Vmi): void };
+  readonly migrationProxies?: { stopTarget(uid: string): void; stopSource(uid: string): void };
+  readonly hooks?: { run(point: HookPoint, vmi: Vmi): Promise<void> };
+}
+
 /** Everything that the VM controller asks of the node. */
-export interface NodeParts {
+export interface NodeParts extends OptionalParts {
   readonly containerDisks: ContainerDiskPart;
-  readonly hotplug: HotplugPart;
   readonly network: NetworkPart;
   readonly devices: DevicePart;
   /** Finds the process behind a command socket by its peer credentials. */
-  detectIsolation(socketPath: string): Promise<Isolation>;
+  detectIsolation(socketFile: string): Promise<Isolation>;
   /** `none` without SELinux, else the context of the launcher's root. */
-  selinuxContext(vmi: Vmi, socketPath: string): Promise<string>;
+  selinuxContext(vmi: Vmi): Promise<string>;
   /** Size of a file below the launcher's root, in bytes. */
   fileSize(launcher: Isolation, path: string): Promise<number>;
 }

@@ -38,6 +38,17 @@ function isAttestationPending(vmi: Vmi): boolean {
   return sev?.attestation !== undefined && (!sev.session || !sev.dhCert);
 }
 
+/** True when QEMU locks memory: for passed-through devices, real time, encryption, or on request. */
+function needsLockedMemory({ spec }: Vmi): boolean {
+  const { cpu, devices, launchSecurity, memory } = spec.domain;
+  const hasVfio =
+    (devices.gpus ?? []).length > 0 ||
+    (devices.hostDevices ?? []).length > 0 ||
+    (devices.interfaces ?? []).some((iface) => iface.sriov !== undefined);
+  const isEncrypted = launchSecurity?.sev !== undefined || launchSecurity?.snp !== undefined;
+  return hasVfio || cpu?.realtime !== undefined || isEncrypted || memory?.reservedOverhead?.memLock === 'Required';
+}
+
 /** @source KubeVirt v1.9.0 pkg/virt-handler/vm.go:1933-2030 */
 function decideStart(vmi: Vmi, wireVmi: Vmi): Step[] {
   const steps: Step[] = [
@@ -51,7 +62,8 @@ function decideStart(vmi: Vmi, wireVmi: Vmi): Step[] {
   }
   const networks = networksToStart(vmi);
   if (networks.length > 0) steps.push({ kind: 'setUpNetwork', networks });
-  steps.push({ kind: 'prepareDevices', vmi: wireVmi }, { kind: 'adjustMemlock' });
+  steps.push({ kind: 'prepareDevices', vmi: wireVmi });
+  if (needsLockedMemory(vmi)) steps.push({ kind: 'adjustMemlock' });
   if (isAttestationPending(vmi)) {
     return [...steps, { kind: 'stop', reason: 'SEV attestation: session or certificate is missing' }];
   }

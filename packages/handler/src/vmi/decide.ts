@@ -9,6 +9,7 @@ import type { Note, Plan, Step } from './steps.ts';
 
 const STRANGER_NOT_READY_RETRY_MS = 1_000;
 const STRANGER_RETRY_MS = 5_000;
+const UNHEARD_RETRY_MS = 1_000;
 /** How long a domain that is off may belong to a start under way. */
 const SLOW_START_MS = 300_000;
 const ALIVE_EXCEPT: ReadonlySet<string> = new Set(['Shutoff', 'Crashed', '']);
@@ -154,13 +155,22 @@ function decideWork(facts: PassFacts, flags: Flags, update: boolean): Plan {
   return nothing(debug('No update processing required'));
 }
 
+/** Nothing is done to a VM whose launcher was not heard yet, but to look again; its start has a limit all the same. */
+function waitForAnswer(o: Observed, vmi: Vmi): Step[] {
+  if (isFinal(vmi)) return [];
+  const reason = 'the launcher was not heard yet';
+  const again: Step = { kind: 'requeue', afterMs: UNHEARD_RETRY_MS, reason, isSafetyNet: true };
+  return o.launcher === 'not-initialized' ? [{ kind: 'trackLauncher' }, again] : [again];
+}
+
 /** Phase-dependent part of a pass. @source KubeVirt v1.9.0 pkg/virt-handler/vm.go:1433-1600 (sync) */
 function decideSync(facts: PassFacts): Plan {
   const { observed: o, vmi, exists, domain } = facts;
   const notes: Note[] = [debug(`Processing event ${o.key}`)];
   if (o.domain.state === 'unknown' || domain?.Status.Status === 'Unknown') {
     const message = `Domain has Unknown status (virt-launcher unreachable), skipping processing for ${o.key}`;
-    return nothing(...notes, { level: 'warn', message });
+    const steps: Step[] = o.domain.state === 'unknown' && exists ? waitForAnswer(o, vmi) : [];
+    return { notes: [...notes, { level: 'warn', message }], steps };
   }
   notes.push(situation(facts));
   const flags = flagsOf(facts);
@@ -213,7 +223,7 @@ export function decideVmi(o: Observed): Plan {
   const skip = exists ? reasonToSkip(o, vmi, domain) : undefined;
   if (skip !== undefined) return { notes: [...notes, trace(skip)], steps };
   const sync = decideSync(facts);
-  return { notes: [...notes, ...sync.notes], steps: [...steps, ...sync.steps] };
+  return { notes: [...notes, ...sync.notes], steps: [...steps, ...sync.steps], isSync: true };
 }
 
 function reasonToSkip(o: Observed, vmi: Vmi, domain: Domain | undefined): string | undefined {

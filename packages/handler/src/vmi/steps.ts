@@ -64,4 +64,6 @@ export interface Note {
 export interface Plan {
   readonly notes: readonly Note[];
   readonly steps: readonly Step[];
+  /** The VM itself is worked on, so a failure is told to people. */
+  readonly isSync?: boolean;
 }

@@ -1,0 +1,231 @@
+import * as fs from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { CmdClient } from '@virtwire/shared-proto';
+import type { Logger } from '@virtwire/telemetry';
+import { errorText } from '../errors.ts';
+import type { GhostRecord, GhostRecords } from '../ghost-records/ghost-records.ts';
+import { dialSocket } from '../launchers/dial.ts';
+import type { ConnectLauncher } from '../launchers/launcher.ts';
+import type { Launchers } from '../launchers/launchers.ts';
+import { markUnresponsive } from '../launchers/sockets.ts';
+import { apiTime, objectKey } from '../model.ts';
+import type { Domain } from '../model.ts';
+import { askDomain } from './ask.ts';
+import { forEachBounded } from './bounded.ts';
+import { goneDomain, unknownDomain } from './domain-object.ts';
+import type { DomainStore } from './domain-store.ts';
+import { createWatchdog, watchdogPeriodMs } from './watchdog.ts';
+
+/** What the domain watch needs. */
+export interface DomainWatchDeps {
+  readonly store: DomainStore;
+  readonly records: GhostRecords;
+  readonly launchers: Launchers;
+  readonly connect: ConnectLauncher;
+  /** Says whether the launcher of a VMI runs without root rights; it decides who owns the pipe. */
+  readonly isNonRoot: (record: GhostRecord) => boolean;
+  readonly now: () => number;
+  readonly log: Logger;
+}
+
+/** Periods of the domain watch. */
+export interface DomainWatchConfig {
+  readonly watchdogTimeoutMs: number;
+  readonly resyncPeriodMs: number;
+}
+
+const PROBES_AT_ONCE = 16;
+/** Dial, version check and call of one probe. */
+const DIAL_LIMIT_MS = 5_000;
+/** An adopted launcher that does not answer is asked again, at growing distances. */
+const FIRST_RETRY_MS = 250;
+const MAX_RETRY_MS = 10_000;
+/** A socket that refuses for this long at a start belongs to a launcher that died while no handler watched. */
+const REFUSED_AT_START_MS = 2_000;
+
+/**
+ * Fills the domain store: asks every known launcher at start, again at each resync, and notices those that die.
+ *
+ * Launchers are asked side by side with a limit each, so that one that hangs delays nobody.
+ */
+export class DomainWatch implements AsyncDisposable {
+  readonly #deps: DomainWatchDeps;
+  readonly #config: DomainWatchConfig;
+  readonly #stop = new AbortController();
+  readonly #tasks = new Set<Promise<void>>();
+  readonly #hung = new Set<string>();
+
+  constructor(deps: DomainWatchDeps, config: DomainWatchConfig) {
+    this.#deps = deps;
+    this.#config = config;
+  }
+
+  /**
+   * Begins with the launchers of all ghost records. Resolves at once: a domain stays unknown until its launcher was
+   * heard. Pipes are put back before the launchers are asked, so that no event falls between.
+   */
+  start(): void {
+    const records = this.#deps.records.list();
+    for (const record of records) this.#deps.store.noteUnasked(objectKey(record));
+    this.#deps.log.info({ launchers: records.length }, 'Synchronizing domains');
+    this.#run(forEachBounded(records, PROBES_AT_ONCE, (record) => this.#adopt(record)));
+    this.#run(this.#every(this.#config.resyncPeriodMs, () => this.resync()));
+    this.#run(this.#watchdogLoop());
+  }
+
+  /** Asks every launcher once more; errors are only logged. */
+  async resync(): Promise<void> {
+    this.#deps.log.info('resyncing virt-launcher domains');
+    await forEachBounded(this.#deps.records.list(), PROBES_AT_ONCE, (record) => this.#resyncOne(record));
+  }
+
+  /** Declares a launcher dead: its domain is gone, and its socket is marked. */
+  markGone(record: GhostRecord): void {
+    const { log, store, now } = this.#deps;
+    if (this.#deps.records.get(objectKey(record))?.uid !== record.uid) return;
+    log.warn(`detected unresponsive virt-launcher command socket (${record.socketFile}) for domain`);
+    try {
+      markUnresponsive(record.socketFile);
+    } catch (error) {
+      log.warn({ reason: errorText(error) }, 'failed to mark the socket of a dead launcher');
+    }
+    store.upsert(goneDomain(record, apiTime(now()), true));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stop.abort();
+    await Promise.allSettled(this.#tasks);
+  }
+
+  #run(task: Promise<void>): void {
+    const settled = task.catch((error: unknown) => {
+      if (!this.#stop.signal.aborted) this.#deps.log.error({ reason: errorText(error) }, 'domain watch failed');
+    });
+    this.#tasks.add(settled);
+    void settled.then(() => this.#tasks.delete(settled));
+  }
+
+  async #every(periodMs: number, work: () => Promise<void>): Promise<void> {
+    const { signal } = this.#stop;
+    while (!signal.aborted) {
+      await this.#sleep(periodMs);
+      if (!signal.aborted) await work();
+    }
+  }
+
+  async #sleep(ms: number): Promise<void> {
+    await sleep(ms, undefined, { signal: this.#stop.signal, ref: false }).catch(() => undefined);
+  }
+
+  /** @source KubeVirt v1.9.0 pkg/virt-handler/cache/domain-watcher.go (listAllKnownDomains) */
+  async #adopt(record: GhostRecord): Promise<void> {
+    const { store, log, now } = this.#deps;
+    const key = objectKey(record);
+    if (!fs.existsSync(record.socketFile)) {
+      log.warn(`detected stale domain from ghost record ${key}`);
+      store.upsert(goneDomain(record, apiTime(now()), false));
+      return;
+    }
+    try {
+      this.#settle(key, await this.#ask(record));
+    } catch (error) {
+      const text = `failed to connect to cmd client socket ${record.socketFile}, preserving domain with Unknown status`;
+      log.warn({ reason: errorText(error) }, text);
+      if (!store.isKnown(key)) store.upsert(unknownDomain(record));
+      this.#run(this.#askUntilKnown(record));
+    }
+  }
+
+  async #ask(record: GhostRecord): Promise<Domain | undefined> {
+    const client = await this.#deps.launchers.adopt(record, this.#deps.isNonRoot(record));
+    return askDomain(client);
+  }
+
+  #settle(key: string, domain: Domain | undefined): void {
+    const { store } = this.#deps;
+    if (domain !== undefined) store.upsert(domain);
+    else if (store.get(key)?.Status.Status === 'Unknown') store.delete(key);
+    else store.noteAbsent(key);
+  }
+
+  /** Goes on asking a launcher whose domain is unknown, until it answers or is known to be gone. */
+  async #askUntilKnown(record: GhostRecord): Promise<void> {
+    const key = objectKey(record);
+    let refusedSinceMs: number | undefined;
+    for (let waitMs = FIRST_RETRY_MS; !this.#stop.signal.aborted; waitMs = Math.min(waitMs * 2, MAX_RETRY_MS)) {
+      await this.#sleep(waitMs);
+      if (this.#stop.signal.aborted || !this.#isUnknown(record)) return;
+      try {
+        this.#settle(key, await this.#ask(record));
+        return;
+      } catch (error) {
+        this.#deps.log.debug({ reason: errorText(error) }, `domain of ${key} is still unknown`);
+      }
+      const isRefused = (await dialSocket(record.socketFile, DIAL_LIMIT_MS)) === 'gone';
+      refusedSinceMs = isRefused ? (refusedSinceMs ?? this.#deps.now()) : undefined;
+      if (refusedSinceMs !== undefined && this.#deps.now() - refusedSinceMs >= REFUSED_AT_START_MS) {
+        this.markGone(record);
+        return;
+      }
+      if (refusedSinceMs !== undefined) waitMs = FIRST_RETRY_MS;
+    }
+  }
+
+  #isUnknown(record: GhostRecord): boolean {
+    const key = objectKey(record);
+    if (this.#deps.records.get(key)?.uid !== record.uid) return false;
+    return this.#deps.store.get(key)?.Status.Status === 'Unknown';
+  }
+
+  async #resyncOne(record: GhostRecord): Promise<void> {
+    const { store, log, launchers, connect } = this.#deps;
+    const key = objectKey(record);
+    const held = launchers.info(record.uid)?.client;
+    let own: CmdClient | undefined;
+    try {
+      const client = held ?? (own = await connect(record.socketFile, this.#stop.signal));
+      const before = store.get(key);
+      const domain = await askDomain(client);
+      // An event that came meanwhile is newer than the answer.
+      if (store.get(key) !== before || this.#deps.records.get(key)?.uid !== record.uid) return;
+      if (domain !== undefined) store.upsert(domain);
+      else if (before === undefined) store.noteAbsent(key);
+    } catch (error) {
+      log.warn({ reason: errorText(error) }, 'failed to connect to cmd client socket during resync');
+    } finally {
+      own?.close();
+    }
+  }
+
+  async #watchdogLoop(): Promise<void> {
+    const watchdog = createWatchdog(this.#config.watchdogTimeoutMs);
+    await this.#every(watchdogPeriodMs(this.#config.watchdogTimeoutMs), async () => {
+      const failing: string[] = [];
+      await forEachBounded(this.#deps.records.list(), PROBES_AT_ONCE, async (record) => {
+        if ((await dialSocket(record.socketFile, DIAL_LIMIT_MS)) !== 'alive') failing.push(record.socketFile);
+        else await this.#ping(record);
+      });
+      for (const socket of watchdog.tick(this.#deps.now(), failing)) {
+        const record = this.#deps.records.findBySocket(socket);
+        if (record !== undefined) this.markGone(record);
+      }
+    });
+  }
+
+  /** Notices a launcher that takes connections and answers nothing; said once, and once more when it is back. */
+  async #ping(record: GhostRecord): Promise<void> {
+    const client = this.#deps.launchers.info(record.uid)?.client;
+    if (client === undefined) return;
+    const answer = await client.ping();
+    const isHung = !answer.ok && answer.error.code === 'DeadlineExceeded';
+    if (isHung === this.#hung.has(record.uid)) return;
+    const fields = { name: record.name, namespace: record.namespace, uid: record.uid };
+    if (isHung) {
+      this.#hung.add(record.uid);
+      this.#deps.log.warn(fields, 'virt-launcher takes connections but does not answer a ping');
+    } else {
+      this.#hung.delete(record.uid);
+      this.#deps.log.info(fields, 'virt-launcher answers again');
+    }
+  }
+}

@@ -1,0 +1,109 @@
+import type { NotifyHandlers, PeerIdentity } from '@virtwire/shared-proto';
+import type { Logger } from '@virtwire/telemetry';
+import { parseDomainJson } from '@virtwire/vm-model';
+import type { DomainStore } from '../domain-watch/domain-store.ts';
+import { domainKey } from '../domain-watch/domain-store.ts';
+import { errorText } from '../errors.ts';
+import type { EventRecorder } from '../events/recorder.ts';
+import { objectKey, vmiRef } from '../model.ts';
+import type { Domain, Vmi } from '../model.ts';
+
+/** What the notify service needs. */
+export interface EventHandlersDeps {
+  readonly store: DomainStore;
+  readonly getVmi: (key: string) => Vmi | undefined;
+  readonly events: EventRecorder;
+  readonly log: Logger;
+}
+
+interface K8sEvent {
+  readonly involvedObject?: { readonly namespace?: string; readonly name?: string; readonly uid?: string };
+  readonly type?: string;
+  readonly reason?: string;
+  readonly message?: string;
+}
+
+const text = (bytes: Uint8Array): string => Buffer.from(bytes).toString('utf8');
+const refuse = (message: string): { success: false; message: string } => ({ success: false, message });
+
+/** Why an object is not the pipe's own; undefined when it is, or when the connection came without an identity. */
+function foreign(identity: PeerIdentity | undefined, key: string, uid: string): string | undefined {
+  if (identity === undefined) return undefined;
+  const isSame = objectKey(identity) === key && (uid === '' || uid === identity.uid);
+  return isSame ? undefined : `this pipe belongs to ${objectKey(identity)} (${identity.uid}), not to ${key} (${uid})`;
+}
+
+function parseDomain(bytes: Uint8Array): Domain | undefined {
+  return bytes.length === 0 ? undefined : parseDomainJson(text(bytes));
+}
+
+function readStatus(bytes: Uint8Array): { readonly message?: string } {
+  if (bytes.length === 0) return {};
+  const status = JSON.parse(text(bytes)) as unknown;
+  if (typeof status !== 'object' || status === null) throw new Error('a status must be a JSON object');
+  return status;
+}
+
+function domainUidOf(domain: Domain): string {
+  return domain.Spec.Metadata.KubeVirt.UID ?? domain.ObjectMeta.uid ?? '';
+}
+
+/**
+ * The handler's side of the notify service.
+ *
+ * Bad JSON is answered with `success` false, never with a gRPC error (FM-1.4). An ERROR event stays with its VM
+ * (FM-2.3); unknown types are ignored with success, as in the model.
+ *
+ * @source KubeVirt v1.9.0 pkg/virt-handler/notify-server/server.go
+ */
+export function createEventHandlers({ store, getVmi, events, log }: EventHandlersDeps): NotifyHandlers {
+  return {
+    handleDomainEvent(request, { identity }) {
+      let domain: Domain | undefined;
+      let status: { readonly message?: string };
+      try {
+        domain = parseDomain(request.domainJSON);
+        status = readStatus(request.statusJSON);
+      } catch (error) {
+        return refuse(errorText(error));
+      }
+      log.debug(`Received Domain Event of type ${request.eventType}`);
+      if (request.eventType === 'ERROR') {
+        const of = identity === undefined ? {} : { name: identity.name, namespace: identity.namespace };
+        log.error(of, `Domain error event with message: ${status.message ?? ''}`);
+        return;
+      }
+      if (domain === undefined) return;
+      const key = domainKey(domain);
+      const stranger = foreign(identity, key, domainUidOf(domain));
+      if (stranger !== undefined) {
+        log.warn({ reason: stranger }, 'refused a domain event');
+        return refuse(stranger);
+      }
+      if (request.eventType === 'ADDED' || request.eventType === 'MODIFIED') store.upsert(domain);
+      else if (request.eventType === 'DELETED') store.delete(key);
+      return;
+    },
+    handleK8sEvent(request, { identity }) {
+      let event: K8sEvent;
+      try {
+        event = JSON.parse(text(request.eventJSON)) as K8sEvent;
+        if (typeof event !== 'object' || event === null) throw new Error('an event must be a JSON object');
+      } catch (error) {
+        return refuse(`Error unmarshalling k8s event: ${errorText(error)}`);
+      }
+      const { namespace = '', name = '', uid = '' } = event.involvedObject ?? {};
+      const key = objectKey({ namespace, name });
+      const stranger = foreign(identity, key, uid);
+      if (stranger !== undefined) {
+        log.warn({ reason: stranger }, 'refused an event');
+        return refuse(stranger);
+      }
+      const vmi = getVmi(key);
+      if (vmi?.metadata.uid !== uid) return refuse('VMI not found');
+      const type = event.type === 'Warning' ? 'Warning' : 'Normal';
+      events.event(vmiRef(vmi), type, event.reason ?? '', event.message ?? '');
+      return;
+    },
+  };
+}

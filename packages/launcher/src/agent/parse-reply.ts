@@ -21,43 +21,65 @@ export function parseReturn(reply: string): unknown {
   }
 }
 
-function fieldsOf(value: unknown): Record<string, unknown> | undefined {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
+/** The reply is of another shape than it should be: nothing in it is believed. */
+class ShapeError extends Error {}
+
+function fieldsOf(value: unknown): Record<string, unknown> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new ShapeError('no object');
   return value as Record<string, unknown>;
 }
 
 function listOf(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value.slice(0, MAX_ENTRIES) : [];
+  if (value === undefined || value === null) return [];
+  if (!Array.isArray(value)) throw new ShapeError('no list');
+  return value.slice(0, MAX_ENTRIES);
 }
 
 function textOf(value: unknown): string {
-  return typeof value === 'string' ? value.slice(0, MAX_TEXT_CHARS) : '';
+  if (value === undefined || value === null) return '';
+  if (typeof value !== 'string') throw new ShapeError('no text');
+  return value.slice(0, MAX_TEXT_CHARS);
 }
 
 function integerOf(value: unknown): AgentNumber {
+  if (value === undefined || value === null) return 0;
   if (typeof value === 'bigint') return value;
-  return typeof value === 'number' && Number.isFinite(value) ? Math.trunc(value) : 0;
+  if (typeof value !== 'number' || !Number.isInteger(value)) throw new ShapeError('no integer');
+  return value;
 }
 
-function parseCommand(value: unknown): AgentCommand | undefined {
-  const fields = fieldsOf(value);
-  return fields === undefined ? undefined : { name: textOf(fields['name']), enabled: fields['enabled'] === true };
+function booleanOf(value: unknown): boolean {
+  if (value === undefined || value === null) return false;
+  if (typeof value !== 'boolean') throw new ShapeError('no boolean');
+  return value;
 }
 
-function parseFilesystem(value: unknown): AgentFilesystem | undefined {
+function parseCommand(value: unknown): AgentCommand {
   const fields = fieldsOf(value);
-  if (fields === undefined) return undefined;
-  const disks = listOf(fields['disk'])
-    .map(fieldsOf)
-    .filter((disk) => disk !== undefined);
+  return { name: textOf(fields['name']), enabled: booleanOf(fields['enabled']) };
+}
+
+function parseFilesystem(value: unknown): AgentFilesystem {
+  const fields = fieldsOf(value);
   return {
     name: textOf(fields['name']),
     mountpoint: textOf(fields['mountpoint']),
     type: textOf(fields['type']),
     usedBytes: integerOf(fields['used-bytes']),
     totalBytes: integerOf(fields['total-bytes']),
-    disks: disks.map((disk) => ({ serial: textOf(disk['serial']), busType: textOf(disk['bus-type']) })),
+    disks: listOf(fields['disk'])
+      .map(fieldsOf)
+      .map((disk) => ({ serial: textOf(disk['serial']), busType: textOf(disk['bus-type']) })),
   };
+}
+
+function ifShaped(parse: () => AgentFacts): AgentFacts | undefined {
+  try {
+    return parse();
+  } catch (caught) {
+    if (caught instanceof ShapeError) return undefined;
+    throw caught;
+  }
 }
 
 /**
@@ -66,21 +88,20 @@ function parseFilesystem(value: unknown): AgentFilesystem | undefined {
  * @source KubeVirt v1.9.0 pkg/virt-launcher/virtwrap/agent-poller/agent_parser.go
  */
 export function parseGuestInfoReply(reply: string): AgentFacts | undefined {
-  const fields = fieldsOf(parseReturn(reply));
-  if (fields === undefined) return undefined;
-  const commands = listOf(fields['supported_commands']).map(parseCommand);
-  return { version: textOf(fields['version']), supportedCommands: commands.filter((c) => c !== undefined) };
+  return ifShaped(() => {
+    const fields = fieldsOf(parseReturn(reply));
+    const supportedCommands = listOf(fields['supported_commands']).map(parseCommand);
+    return { version: textOf(fields['version']), supportedCommands };
+  });
 }
 
 /** What a reply to `guest-get-fsinfo` tells; undefined when it is of another shape. */
 export function parseFsInfoReply(reply: string): AgentFacts | undefined {
-  const list = parseReturn(reply);
-  if (!Array.isArray(list)) return undefined;
-  return {
-    filesystems: listOf(list)
-      .map(parseFilesystem)
-      .filter((fs) => fs !== undefined),
-  };
+  return ifShaped(() => {
+    const list = parseReturn(reply);
+    if (!Array.isArray(list)) throw new ShapeError('no list');
+    return { filesystems: listOf(list).map(parseFilesystem) };
+  });
 }
 
 /** What a reply to `guest-fsfreeze-status` tells; undefined when it is of another shape. */

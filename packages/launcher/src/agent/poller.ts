@@ -75,13 +75,17 @@ async function runWorker(
   worker: Worker,
   signal: AbortSignal,
 ): Promise<void> {
-  let intervalMs = Math.min(FIRST_INTERVAL_MS, worker.maxMs);
+  let intervalMs = 0;
+  let dueMs = 0;
   while (!signal.aborted) {
     const facts = await ask(deps, domainName, worker);
     if (signal.aborted) return;
     for (const shown of facts === undefined ? [] : deps.store.merge(facts)) await deps.onUpdate(shown);
-    await deps.clock.sleep(intervalMs, signal);
-    intervalMs = Math.min(intervalMs * 2, worker.maxMs);
+    const nextMs = Math.min(intervalMs === 0 ? FIRST_INTERVAL_MS : intervalMs * 2, worker.maxMs);
+    const nowMs = deps.clock.now();
+    dueMs = nextMs === intervalMs ? Math.max(dueMs + nextMs, nowMs) : nowMs + nextMs;
+    intervalMs = nextMs;
+    await deps.clock.sleep(dueMs - nowMs, signal);
   }
 }
 

@@ -39,7 +39,7 @@ export function lifecycleHandlers({ sync, lifecycle, log, podName, exitEarly }: 
       { success: 'Synced vmi', failure: 'Failed to sync vmi' },
       async (vmi, vmiLog, { options }) => {
         checkPlugins(options);
-        await sync.sync(vmi, completeOptions(vmi, options), vmiLog);
+        await sync.sync(vmi, options === undefined ? undefined : completeOptions(vmi, options), vmiLog);
       },
     ),
     pauseVirtualMachine: vmiRpc<cmdV1.VMIRequest>(

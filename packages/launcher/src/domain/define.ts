@@ -1,12 +1,7 @@
 import type { DomainSpec, Vmi } from '@virtwire/vm-model';
 import type { Logger } from '@virtwire/telemetry';
-import {
-  decideHotplugPorts,
-  supportsHotplugPorts,
-  withCompletedDevices,
-  withPlaceholders,
-  withRootPorts,
-} from './hotplug-ports.ts';
+import { countHotplugPorts } from '../converter/ports.ts';
+import { withCompletedDevices, withPlaceholders, withRootPorts } from './hotplug-ports.ts';
 import type { DomainRef, LibvirtPort } from './libvirt-port.ts';
 
 const XML_INACTIVE = 2;
@@ -26,6 +21,11 @@ export interface DomainDefiner {
   define(vmi: Vmi, spec: DomainSpec, log: Logger): Promise<DomainRef>;
 }
 
+function virtioModelOf(vmi: Vmi): string {
+  const { useVirtioTransitional } = vmi.spec.domain.devices;
+  return useVirtioTransitional === true ? 'virtio-transitional' : 'virtio-non-transitional';
+}
+
 /** Creates the definer. `@source KubeVirt v1.9.0 pkg/virt-launcher/virtwrap/manager.go:1619` */
 export function createDefiner(deps: DefinerDeps): DomainDefiner {
   const { libvirt } = deps;
@@ -43,25 +43,22 @@ export function createDefiner(deps: DefinerDeps): DomainDefiner {
 
   return {
     async define(vmi, spec, log) {
-      if (!supportsHotplugPorts(vmi, spec)) {
+      const ports = countHotplugPorts(vmi, spec);
+      if (ports === undefined) {
         log.info('Skipping hotplug port allocation: spec does not support PCIe topology');
         return defineOnce(vmi, spec, log);
       }
-      const { placeholders, controllers } = decideHotplugPorts(vmi, spec);
+      const { placeholderInterfaces, extraRootPorts } = ports;
       const memory = `memory=${String(spec.Memory.Value ?? 0)} unit=${spec.Memory.Unit ?? ''}`;
-      const what = `${placeholders} placeholder interfaces and ${controllers} direct controllers`;
+      const what = `${placeholderInterfaces} placeholder interfaces and ${extraRootPorts} direct controllers`;
       log.info(`Allocating ${what} for hotplug (${memory})`);
       let current = spec;
-      let ref: DomainRef;
-      if (placeholders === 0) ref = await defineOnce(vmi, current, log);
-      else {
-        const virtioModel =
-          vmi.spec.domain.devices.useVirtioTransitional === true ? 'virtio-transitional' : 'virtio-non-transitional';
-        ref = await defineOnce(vmi, withPlaceholders(spec, placeholders, virtioModel), log);
+      let ref = await defineOnce(vmi, withPlaceholders(spec, placeholderInterfaces, virtioModelOf(vmi)), log);
+      if (placeholderInterfaces > 0) {
         current = withCompletedDevices(spec, deps.parseSpec(await libvirt.getXml(ref, XML_INACTIVE)));
         ref = await defineOnce(vmi, current, log);
       }
-      return controllers === 0 ? ref : defineOnce(vmi, withRootPorts(current, controllers), log);
+      return extraRootPorts === 0 ? ref : defineOnce(vmi, withRootPorts(current, extraRootPorts), log);
     },
   };
 }

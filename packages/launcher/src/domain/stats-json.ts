@@ -90,9 +90,8 @@ function countOf(params: Params, name: string): number {
   return Math.max(0, Math.min(Number(params.get(name) ?? 0), 65_536));
 }
 
-function vcpus(params: Params): Fields[] | null {
+function vcpus(params: Params): Fields[] {
   const count = countOf(params, params.has('vcpu.maximum') ? 'vcpu.maximum' : 'vcpu.current');
-  if (count === 0) return null;
   return Array.from({ length: count }, (_, i) =>
     table(
       (key) => params.get(`vcpu.${i}.${key}`),
@@ -106,9 +105,8 @@ function vcpus(params: Params): Fields[] | null {
   );
 }
 
-function nets({ params, aliases }: StatsInput): Fields[] | null {
+function nets({ params, aliases }: StatsInput): Fields[] {
   const count = countOf(params, 'net.count');
-  if (count === 0) return null;
   return Array.from({ length: count }, (_, i) => {
     const name = params.get(`net.${i}.name`);
     const fields: Fields = {};
@@ -118,9 +116,8 @@ function nets({ params, aliases }: StatsInput): Fields[] | null {
   });
 }
 
-function blocks({ params, aliases }: StatsInput): Fields[] | null {
+function blocks({ params, aliases }: StatsInput): Fields[] {
   const count = countOf(params, 'block.count');
-  if (count === 0) return null;
   return Array.from({ length: count }, (_, i) => {
     const name = params.get(`block.${i}.name`);
     const fields: Fields = {};

@@ -2,6 +2,7 @@ import type { DomainSpec } from '@virtwire/vm-model';
 import type { DiskError } from '../domain/libvirt-port.ts';
 import type { K8sEvent } from './k8s-event.ts';
 
+const NONE = 0;
 const UNSPECIFIED = 1;
 const NO_SPACE = 2;
 
@@ -22,7 +23,8 @@ function messageOf(error: number, volume: string): string {
  * @source KubeVirt v1.9.0 pkg/virt-launcher/notify-client/client.go:300
  */
 export function decideIoErrorEvents(errors: readonly DiskError[], spec: DomainSpec | undefined): readonly K8sEvent[] {
-  return errors.map(({ disk, error }) => ({
+  const failing = errors.filter(({ error }) => error !== NONE);
+  return failing.map(({ disk, error }) => ({
     type: 'Warning',
     reason: 'IOerror',
     message: messageOf(error, volumeOf(spec, disk)),

@@ -8,7 +8,7 @@ import type { MetadataCache } from '../metadata/cache.ts';
 import type { ObservedDomain } from './decide-event.ts';
 import { applyObserved, decideEventType, isPausedForIoError, startsTargetMonitor } from './decide-event.ts';
 import type { DomainEvent } from './domain-event.ts';
-import { JOB_OPERATION, LIFECYCLE, LIFECYCLE_DETAIL } from './domain-event.ts';
+import { LIFECYCLE, LIFECYCLE_DETAIL } from './domain-event.ts';
 import { withAgentFacts } from './domain-document.ts';
 import { readLastPanic, renderPanicMessage } from './guest-panic.ts';
 import { decideIoErrorEvents } from './io-errors.ts';
@@ -25,8 +25,6 @@ export interface EventProcessorDeps {
   readonly log: Logger;
   readonly parseSpec: (xml: string) => DomainSpec;
   readonly renderDomain: (domain: Domain) => string;
-  /** A backup job ended: updates the backup metadata. */
-  readonly onBackupJob: (event: DomainEvent, domain: DomainRef | undefined) => Promise<void>;
   /** An incoming migration may have ended: watches it in the background and stamps its end. */
   readonly startTargetMonitor: (domainName: string) => void;
 }
@@ -164,10 +162,6 @@ export function createEventProcessor(deps: EventProcessorDeps, vmi: VmiReference
       domain = withMetadata(domain, observed.spec !== undefined);
       logState(domain);
       await reportIoErrors(ref, observed);
-      if (Number(event?.job?.get('operation')) === JOB_OPERATION.backup && event !== undefined) {
-        await deps.onBackupJob(event, ref);
-        domain = withMetadata(domain, observed.spec !== undefined);
-      }
       if (startsTargetMonitor(event)) deps.startTargetMonitor(domainName);
       domain = { ...domain, Status: withAgentFacts(domain.Status, shown) };
       const eventType = decideEventType(event);

@@ -17,6 +17,8 @@ export interface RunningDaemons {
   /** Where the daemon listens, or will. */
   readonly socketPath: string;
   readonly daemon: Supervised;
+  /** True for the pid of a daemon that runs now. */
+  owns(pid: number): boolean;
   /** Kills them; resolves when they are gone. QEMU is not theirs to take along. */
   stop(): Promise<void>;
 }
@@ -80,6 +82,7 @@ export function startLibvirtDaemons(
     name: found.name,
     socketPath: join(flags.libvirtRunDir, found.socketName),
     daemon,
+    owns: (pid) => pid === daemon.pid || pid === virtlogd?.pid,
     async stop() {
       await Promise.all([daemon.stop(), virtlogd?.stop()]);
     },

@@ -1,0 +1,200 @@
+import type { CmdHandlers } from '@virtwire/shared-proto';
+import { domainName, parseDomainXml, renderDomainJson, renderDomainXml } from '@virtwire/vm-model';
+import type { Logger } from '@virtwire/telemetry';
+import { pingGuest } from './agent/ping.ts';
+import { createAgentPoller } from './agent/poller.ts';
+import { createAgentReaction } from './agent/react.ts';
+import { createAgentStore } from './agent/store.ts';
+import type { SyncOptions } from './cmd-server/complete-options.ts';
+import { lifecycleHandlers } from './cmd-server/lifecycle.ts';
+import { queryHandlers } from './cmd-server/queries.ts';
+import { unsupportedHandlers } from './cmd-server/unsupported.ts';
+import type { Clock } from './config/clock.ts';
+import type { LauncherFlags } from './config/flags.ts';
+import type { LauncherPaths } from './config/paths.ts';
+import { createDefiner } from './domain/define.ts';
+import { createGuestTimeSync } from './domain/guest-time.ts';
+import type { LibvirtPort } from './domain/libvirt-port.ts';
+import type { Lifecycle } from './domain/lifecycle.ts';
+import { createLifecycle } from './domain/lifecycle.ts';
+import { createMutex } from './domain/mutex.ts';
+import { createPausedSet } from './domain/paused-set.ts';
+import { createDomainStats } from './domain/stats.ts';
+import type { DomainSync, VmiPreparation } from './domain/sync.ts';
+import { createDomainSync } from './domain/sync.ts';
+import type { K8sEvent, VmiReference } from './events/k8s-event.ts';
+import { k8sEventObject } from './events/k8s-event.ts';
+import type { EventLoop } from './events/loop.ts';
+import { createEventLoop } from './events/loop.ts';
+import type { NotifyPort } from './events/notify-port.ts';
+import { createEventProcessor } from './events/processor.ts';
+import { createTargetMonitor } from './events/target-monitor.ts';
+import { createQemuLogForwarder } from './libvirt-daemon/qemu-log.ts';
+import type { MetadataCache } from './metadata/cache.ts';
+import { createMetadataCache } from './metadata/cache.ts';
+import { createNudge } from './monitor/nudge.ts';
+import type { Nudge } from './monitor/nudge.ts';
+
+/** The outside world of a launcher's objects. */
+export interface GraphDeps {
+  readonly libvirt: LibvirtPort;
+  readonly notify: NotifyPort;
+  readonly preparation: VmiPreparation<SyncOptions>;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Writes one line of JSON where the launcher logs. */
+  readonly writeLine: (line: string) => void;
+  readonly podName: string;
+}
+
+/** All objects of a launcher, at rest. */
+export interface LauncherGraph {
+  readonly vmi: VmiReference;
+  readonly domainName: string;
+  readonly handlers: CmdHandlers;
+  readonly loop: EventLoop;
+  readonly lifecycle: Lifecycle;
+  readonly sync: DomainSync<SyncOptions>;
+  readonly metadata: MetadataCache;
+  /** Nudged at each event of libvirt. */
+  readonly nudge: Nudge;
+  /** Resolves when the handler was told of the domain's end. */
+  readonly deleteSent: Promise<void>;
+  isExitingEarly(): boolean;
+}
+
+function agentParts(deps: GraphDeps, flags: LauncherFlags, name: string, push: EventLoop['pushAgent']) {
+  const store = createAgentStore();
+  const { libvirt, clock, log } = deps;
+  const poller = createAgentPoller({ libvirt, store, clock, log, onUpdate: push }, name, {
+    sysMs: flags.agentSysIntervalMs,
+    fileMs: flags.agentFileIntervalMs,
+    userMs: flags.agentUserIntervalMs,
+    versionMs: flags.agentVersionIntervalMs,
+    fsfreezeMs: flags.fsfreezeStatusIntervalMs,
+  });
+  return { store, reaction: createAgentReaction(poller, log) };
+}
+
+function domainParts(deps: GraphDeps, flags: LauncherFlags, metadata: MetadataCache) {
+  const { libvirt, clock, log } = deps;
+  const paused = createPausedSet();
+  const mutex = createMutex();
+  const guestTime = createGuestTimeSync(libvirt, clock, log);
+  const lifecycle = createLifecycle({ libvirt, metadata, paused, guestTime, mutex, clock });
+  const definer = createDefiner({
+    libvirt,
+    parseSpec: parseDomainXml,
+    renderSpec: (spec) => renderDomainXml(spec, { indent: '\t' }),
+    onDefine: (_vmi, spec) => Promise.resolve(spec),
+  });
+  const sync = createDomainSync<SyncOptions>({
+    libvirt,
+    preparation: deps.preparation,
+    definer,
+    metadata,
+    paused,
+    mutex,
+    parseSpec: parseDomainXml,
+    hotplugDir: flags.hotplugDiskDir,
+  });
+  return { lifecycle, sync };
+}
+
+function eventParts(deps: GraphDeps, vmi: VmiReference, paths: LauncherPaths, metadata: MetadataCache) {
+  const { libvirt, notify, clock, log } = deps;
+  const targetMonitor = createTargetMonitor(libvirt, metadata, clock, log);
+  return createEventProcessor(
+    {
+      libvirt,
+      notify,
+      metadata,
+      clock,
+      log,
+      parseSpec: parseDomainXml,
+      renderDomain: renderDomainJson,
+      startTargetMonitor: (name) => targetMonitor.start(name),
+    },
+    vmi,
+    paths.qemuLogFile,
+  );
+}
+
+function handlersOf(
+  deps: GraphDeps,
+  flags: LauncherFlags,
+  parts: ReturnType<typeof domainParts> & { store: ReturnType<typeof createAgentStore>; metadata: MetadataCache },
+  vmi: VmiReference,
+  exitEarly: () => void,
+): CmdHandlers {
+  const { libvirt, clock, log } = deps;
+  const { lifecycle, sync, store, metadata } = parts;
+  const stats = createDomainStats({
+    libvirt,
+    agent: store,
+    aliases: () => sync.aliases(),
+    migration: () => undefined,
+    clock,
+  });
+  const sendK8sEvent = async (event: K8sEvent): Promise<void> => {
+    const failure = await deps.notify.sendK8sEvent(JSON.stringify(k8sEventObject(vmi, event)));
+    if (failure !== undefined) log.error({ reason: failure.error }, 'Could not send k8s event');
+  };
+  const areProbesPaused = (): boolean => sync.areProbesPaused();
+  return {
+    ...unsupportedHandlers(flags.vmStatsCollector),
+    ...lifecycleHandlers({ sync, lifecycle, log, podName: deps.podName, exitEarly }),
+    ...queryHandlers({
+      libvirt,
+      getDomain: { libvirt, metadata, agent: store, parseSpec: parseDomainXml, log },
+      agent: store,
+      stats,
+    }),
+    guestPing: ({ domainName: name }) => pingGuest({ libvirt, metadata, log, areProbesPaused, sendK8sEvent }, name),
+  };
+}
+
+/** Builds the launcher's objects; nothing runs yet. */
+export function createGraph(flags: LauncherFlags, paths: LauncherPaths, deps: GraphDeps): LauncherGraph {
+  const vmi = { namespace: flags.namespace, name: flags.name, uid: flags.uid };
+  const name = domainName(flags.namespace, flags.name);
+  const metadata = createMetadataCache();
+  const nudge = createNudge(deps.clock);
+  const deleted = Promise.withResolvers<void>();
+  const qemuLog = createQemuLogForwarder(paths.qemuLogFile, deps.writeLine);
+  let isExitingEarly = false;
+  const exitEarly = (): void => {
+    isExitingEarly = true;
+    nudge.nudge();
+  };
+  const agent = agentParts(deps, flags, name, (shown) => loop.pushAgent(shown));
+  const loop: EventLoop = createEventLoop(
+    {
+      processor: eventParts(deps, vmi, paths, metadata),
+      metadata,
+      clock: deps.clock,
+      log: deps.log,
+      onHandled(event) {
+        agent.reaction.react(event);
+        if (event.lifecycle !== undefined) qemuLog.forward();
+        nudge.nudge();
+      },
+      onTold(what) {
+        if (what === 'deleted') deleted.resolve();
+      },
+    },
+    flags.uid,
+  );
+  const domain = domainParts(deps, flags, metadata);
+  return {
+    vmi,
+    domainName: name,
+    handlers: handlersOf(deps, flags, { ...domain, store: agent.store, metadata }, vmi, exitEarly),
+    loop,
+    ...domain,
+    metadata,
+    nudge,
+    deleteSent: deleted.promise,
+    isExitingEarly: () => isExitingEarly,
+  };
+}

@@ -1,0 +1,168 @@
+import type { Connection } from '@virtwire/libvirt';
+import { startReaper } from '@virtwire/host';
+import { startSpan } from '@virtwire/telemetry';
+import type { Logger } from '@virtwire/telemetry';
+import type { CmdServer } from './cmd-server/server.ts';
+import { startCmdServer } from './cmd-server/server.ts';
+import type { Clock } from './config/clock.ts';
+import type { LauncherFlags } from './config/flags.ts';
+import { launcherPaths } from './config/paths.ts';
+import { textOf } from './errors.ts';
+import type { HandlerLine } from './events/notify-sender.ts';
+import { createHandlerLine } from './events/notify-sender.ts';
+import { subscribeToDomainEvents } from './events/subscribe.ts';
+import { createGraph } from './graph.ts';
+import type { LauncherGraph } from './graph.ts';
+import { connectToDaemon } from './libvirt-daemon/connect.ts';
+import { libvirtPort } from './libvirt-daemon/libvirt-adapter.ts';
+import type { RunningDaemons } from './libvirt-daemon/start.ts';
+import { warmUpLibvirt } from './libvirt-daemon/warm-up.ts';
+import { waitForFinalNotification } from './monitor/final-notification.ts';
+import { shutDownGracefully } from './monitor/node-shutdown.ts';
+import { monitorQemu } from './monitor/qemu-monitor.ts';
+import { readPidFile, readProcessState } from './monitor/qemu-process.ts';
+import { waitForDomain } from './monitor/wait-for-domain.ts';
+import { createPreparation, hasHypervisorDevice } from './preparation.ts';
+import type { Preparation } from './preparation.ts';
+
+/** What a launcher gets from the process that it is. */
+export interface LauncherProcess {
+  readonly flags: LauncherFlags;
+  readonly env: NodeJS.ProcessEnv;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly daemons: RunningDaemons;
+  readonly writeLine: (line: string) => void;
+  /** Aborted by the first signal that asks the launcher to end. */
+  readonly stopSignal: AbortSignal;
+}
+
+interface Running {
+  readonly connection: Connection;
+  readonly graph: LauncherGraph;
+  readonly server: CmdServer;
+  readonly line: HandlerLine;
+  readonly preparation: Preparation;
+  readonly ending: AbortController;
+  /** Rejects when something ends without which the VM cannot go on. */
+  readonly failure: Promise<never>;
+}
+
+async function start(launcher: LauncherProcess): Promise<Running> {
+  const { flags, clock, log, daemons } = launcher;
+  const paths = launcherPaths(flags);
+  const connecting = startSpan(log, 'connect to libvirt');
+  const connection = await connectToDaemon(daemons.socketPath, flags.runAsNonroot, daemons.name, log);
+  connecting.end();
+  const libvirt = libvirtPort(connection);
+  const hasDevice = hasHypervisorDevice(flags);
+  void warmUpLibvirt(libvirt, hasDevice || !flags.allowEmulation ? 'kvm' : 'qemu', log);
+  const line = createHandlerLine(paths.notifyPipe);
+  const ending = new AbortController();
+  const failure = Promise.withResolvers<never>();
+  const preparation = createPreparation(flags, launcher.env, hasDevice, log, failure.reject);
+  const graph = createGraph(flags, paths, {
+    libvirt,
+    notify: line,
+    preparation,
+    clock,
+    log,
+    writeLine: launcher.writeLine,
+    podName: launcher.env['POD_NAME'] ?? '',
+  });
+  const [server] = await Promise.all([
+    startCmdServer(graph.handlers, paths, clock, log),
+    subscribeToDomainEvents(connection, graph.loop, log),
+  ]);
+  void graph.loop.run(ending.signal);
+  server.markReady();
+  log.info('Marked as ready');
+  return { connection, graph, server, line, preparation, ending, failure: failure.promise };
+}
+
+async function killDomain({ lifecycle, vmi }: LauncherGraph, log: Logger): Promise<void> {
+  await lifecycle.kill({ metadata: vmi }, log);
+}
+
+async function killByForce(graph: LauncherGraph, pid: number | undefined, log: Logger): Promise<void> {
+  try {
+    await killDomain(graph, log);
+  } catch (caught) {
+    log.error({ reason: caught }, 'Unable to stop qemu with libvirt');
+    if (pid === undefined) return;
+    log.warn('Falling back to SIGTERM');
+    try {
+      process.kill(pid, 'SIGTERM');
+    } catch (failed) {
+      log.warn(`QEMU is gone already: ${textOf(failed)}`);
+    }
+  }
+}
+
+async function watch(launcher: LauncherProcess, { graph }: Running): Promise<void> {
+  const { flags, clock, log, stopSignal } = launcher;
+  const { nudge, metadata } = graph;
+  const ended = new AbortController();
+  const isExitingEarly = (): boolean => graph.isExitingEarly();
+  const onShutdownSignal = (): void => {
+    const shutdown = (): Promise<void> => graph.lifecycle.shutdown({ metadata: graph.vmi }, log);
+    void shutDownGracefully({ clock, log, metadata, shutdown }, ended.signal);
+  };
+  const kill = (pid: number | undefined): Promise<void> => killByForce(graph, pid, log);
+  const readPid = (): number | undefined => readPidFile(launcherPaths(flags).qemuPidFile);
+  await monitorQemu(
+    { clock, log, readPid, readProcessState, onShutdownSignal, kill, isExitingEarly, nudge },
+    {
+      domainName: graph.domainName,
+      startTimeoutMs: flags.qemuTimeoutMs,
+      gracePeriodSeconds: flags.gracePeriodSeconds,
+    },
+    stopSignal,
+  );
+  ended.abort();
+  await waitForFinalNotification({ clock, log, isDeleteSent: graph.deleteSent, kill: () => killDomain(graph, log) });
+}
+
+async function stop({ daemons, log }: LauncherProcess, running: Running): Promise<void> {
+  running.ending.abort();
+  const { server, connection, line, preparation } = running;
+  await Promise.all([
+    server.stop(),
+    connection.close(),
+    line[Symbol.asyncDispose](),
+    preparation[Symbol.asyncDispose](),
+  ]);
+  await daemons.stop();
+  log.info('Exiting...');
+}
+
+async function live(launcher: LauncherProcess, running: Running): Promise<void> {
+  const { clock, log, flags, stopSignal } = launcher;
+  const { graph, connection } = running;
+  const hasDomain = await waitForDomain(
+    {
+      clock,
+      log,
+      listDomains: () => libvirtPort(connection).listAllDomains(),
+      isExitingEarly: () => graph.isExitingEarly(),
+      journal: () => graph.sync.journal(),
+      nudge: graph.nudge,
+    },
+    flags.qemuTimeoutMs,
+    stopSignal,
+  );
+  if (hasDomain) await watch(launcher, running);
+}
+
+/**
+ * Runs a launcher from the connection to libvirt to the end of its VM.
+ *
+ * @throws {LauncherError} what must end the process with code 2
+ * @source KubeVirt v1.9.0 cmd/virt-launcher/virt-launcher.go:350
+ */
+export async function runLauncher(launcher: LauncherProcess): Promise<void> {
+  using _reaper = process.pid === 1 ? startReaper({ isOwnChild: (pid) => launcher.daemons.owns(pid) }) : undefined;
+  const running = await start(launcher);
+  await Promise.race([live(launcher, running), running.failure]);
+  await stop(launcher, running);
+}

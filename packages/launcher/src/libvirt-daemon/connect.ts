@@ -1,0 +1,30 @@
+import { connect } from '@virtwire/libvirt';
+import type { Connection } from '@virtwire/libvirt';
+import type { Logger } from '@virtwire/telemetry';
+import { LauncherError } from '../errors.ts';
+
+const WAIT_FOR_DAEMON_MS = 15_000;
+
+/**
+ * Connects to the launcher's own libvirt daemon, which may still be starting.
+ *
+ * @param daemonName `virtqemud` or `libvirtd`, for the error.
+ * @throws {LauncherError} `LibvirtUnavailable` after 15 s
+ * @source KubeVirt v1.9.0 pkg/virt-launcher/virtwrap/cli/libvirt.go:670
+ */
+export async function connectToDaemon(
+  socketPath: string,
+  isSession: boolean,
+  daemonName: string,
+  log: Logger,
+): Promise<Connection> {
+  const uri = isSession ? `qemu+unix:///session?socket=${socketPath}` : `qemu+unix:///system?socket=${socketPath}`;
+  log.info(`Connecting to libvirt daemon: ${uri}`);
+  try {
+    const connection = await connect({ uri, socketPath, waitForDaemonMs: WAIT_FOR_DAEMON_MS });
+    log.info('Connected to libvirt daemon');
+    return connection;
+  } catch (caught) {
+    throw LauncherError.from(caught, 'LibvirtUnavailable', `failed to connect to ${daemonName}: `);
+  }
+}

@@ -1,0 +1,88 @@
+import { isLibvirtError } from '@virtwire/libvirt';
+import type { Connection, Domain, TypedParams } from '@virtwire/libvirt';
+import type { DomainRef, LibvirtPort, Params, ParamValue } from '../domain/libvirt-port.ts';
+import { LibvirtCallError } from '../domain/libvirt-port.ts';
+
+/** ACTIVE and INACTIVE. */
+const ALL_DOMAINS = 1 | 2;
+
+/** libvirt's error as the launcher sees it; anything else unchanged. */
+function translate(caught: unknown): unknown {
+  if (!isLibvirtError(caught)) return caught;
+  return new LibvirtCallError(caught.code, caught.domain, caught.message, { cause: caught });
+}
+
+/** Typed parameters by name; of several with one name the first counts. */
+export function paramsOf(params: TypedParams): Params {
+  const map = new Map<string, ParamValue>();
+  for (const { field, value } of params) if (!map.has(field)) map.set(field, value);
+  return map;
+}
+
+function refOf({ name, uuid, id }: Domain): DomainRef {
+  return { name, uuid, id };
+}
+
+/** Bit j of byte j/8, low bit first: whether a vCPU may run on host CPU j. */
+export function cpuMapBits(map: Uint8Array, cpus: number): readonly boolean[] {
+  return Array.from({ length: cpus }, (_, cpu) => (((map[cpu >> 3] ?? 0) >> (cpu & 7)) & 1) === 1);
+}
+
+async function vcpuPinInfo(connection: Connection, domain: Domain): Promise<readonly (readonly boolean[])[]> {
+  const [{ nrVirtCpu }, node] = await Promise.all([domain.getInfo(), connection.getNodeInfo()]);
+  const cpus = node.nodes * node.sockets * node.cores * node.threads;
+  const maps = await domain.getVcpuPinInfo(nrVirtCpu, Math.ceil(cpus / 8));
+  return maps.map((map) => cpuMapBits(map, cpus));
+}
+
+/** Every operation of a port, with libvirt's errors translated. */
+function translating<T extends object>(port: T): T {
+  const wrapped = Object.entries(port).map(([name, operation]) => [
+    name,
+    async (...args: unknown[]) => {
+      try {
+        return await (operation as (...args: unknown[]) => Promise<unknown>)(...args);
+      } catch (caught) {
+        throw translate(caught);
+      }
+    },
+  ]);
+  return Object.fromEntries(wrapped) as T;
+}
+
+/** The launcher's view of a libvirt connection. */
+export function libvirtPort(connection: Connection): LibvirtPort {
+  const at = (ref: DomainRef): Domain => connection.domain(ref);
+  return translating<LibvirtPort>({
+    lookupDomainByName: async (name) => refOf(await connection.lookupDomainByName(name)),
+    listAllDomains: async () => (await connection.listAllDomains(ALL_DOMAINS)).map(refOf),
+    defineXml: async (xml) => refOf(await connection.defineDomainXml(xml)),
+    getState: (ref) => at(ref).getState(),
+    getXml: (ref, flags) => at(ref).getXmlDesc(flags),
+    create: (ref, flags) => at(ref).create(flags),
+    suspend: (ref) => at(ref).suspend(),
+    resume: (ref) => at(ref).resume(),
+    shutdown: (ref, flags) => at(ref).shutdown(flags),
+    destroy: (ref, flags) => at(ref).destroy(flags),
+    undefine: (ref, flags) => at(ref).undefine(flags),
+    setTime: (ref, seconds, nanoseconds) => at(ref).setTime(BigInt(seconds), nanoseconds),
+    getDiskErrors: async (ref) => (await at(ref).getDiskErrors()).filter(({ disk }) => disk !== ''),
+    getJobInfo: (ref) => at(ref).getJobInfo(),
+    async getJobStats(ref, flags) {
+      const { type, params } = await at(ref).getJobStats(flags);
+      return { type, params: paramsOf(params) };
+    },
+    agentCommand: async (ref, command) => (await at(ref).agentCommand(command)) ?? '',
+    guestInfo: async (ref, types) => paramsOf(await at(ref).getGuestInfo(types)),
+    async allDomainStats(stats, flags) {
+      const records = await connection.getAllDomainStats({ stats, flags });
+      return records.map(({ domain, params }) => ({ domain: refOf(domain), params: paramsOf(params) }));
+    },
+    memoryStats: (ref) => at(ref).memoryStats(),
+    vcpuPinInfo: (ref) => vcpuPinInfo(connection, at(ref)),
+    getVersion: () => connection.getVersion(),
+    getCapabilities: () => connection.getCapabilities(),
+    getDomainCapabilities: (arch, machine, virtType) =>
+      connection.getDomainCapabilities({ arch, virtType, ...(machine === '' ? {} : { machine }) }),
+  });
+}

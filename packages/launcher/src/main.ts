@@ -1,0 +1,83 @@
+#!/usr/bin/env -S node -C @virtwire/source
+import { writeSync } from 'node:fs';
+import { createLogger } from '@virtwire/telemetry';
+import type { Logger } from '@virtwire/telemetry';
+import { systemClock } from './config/clock.ts';
+import { ensureDirectories } from './config/directories.ts';
+import type { LauncherFlags } from './config/flags.ts';
+import { parseFlags, renderFlagHelp } from './config/flags.ts';
+import { LauncherError, textOf } from './errors.ts';
+import { startLibvirtDaemons } from './libvirt-daemon/start.ts';
+
+/** Exit code of a launcher that cannot do its work, that of a Go panic. */
+const EXIT_FAILED = 2;
+const STOP_SIGNALS = ['SIGINT', 'SIGHUP', 'SIGTERM', 'SIGQUIT'] as const;
+
+function verbosityOf(flags: LauncherFlags, env: NodeJS.ProcessEnv): number {
+  const text = env['VIRT_LAUNCHER_LOG_VERBOSITY'];
+  return text !== undefined && /^[+-]?\d+$/.test(text) ? Number(text) : flags.verbosity;
+}
+
+function installStopSignals(log: Logger): AbortSignal {
+  const stopping = new AbortController();
+  for (const name of STOP_SIGNALS) {
+    process.on(name, () => {
+      if (stopping.signal.aborted) return;
+      log.info(`Received signal ${name}`);
+      stopping.abort();
+    });
+  }
+  return stopping.signal;
+}
+
+async function run(flags: LauncherFlags, verbosity: number, log: Logger): Promise<void> {
+  const { env } = process;
+  log.info(`Hypervisor set to ${flags.hypervisor}`);
+  if (flags.unknown.length > 0) log.warn(`Ignoring unknown flags: ${flags.unknown.join(' ')}`);
+  const stopSignal = installStopSignals(log);
+  ensureDirectories(flags);
+  if (flags.simulateCrash) throw new LauncherError('SimulatedCrash', 'Simulated virt-launcher crash');
+  if (flags.hookSidecars > 0) {
+    throw new LauncherError('NotSupportedYet', 'hook sidecars are not supported by this launcher yet');
+  }
+  const writeLine = (line: string): void => void writeSync(2, `${line}\n`);
+  const daemons = startLibvirtDaemons(flags, env, { clock: systemClock, log, verbosity, writeLine });
+  try {
+    // The daemon starts while the rest of the program is loaded.
+    const { runLauncher } = await import('./launcher.ts');
+    await runLauncher({ flags, env, clock: systemClock, log, daemons, writeLine, stopSignal });
+  } catch (caught) {
+    await daemons.stop();
+    throw caught;
+  }
+}
+
+function fail(log: Logger, caught: unknown): never {
+  log.fatal({ reason: caught }, textOf(caught));
+  writeSync(2, `panic: ${textOf(caught)}\n`);
+  process.exit(EXIT_FAILED);
+}
+
+async function main(argv: readonly string[]): Promise<void> {
+  if (argv.includes('--help') || argv.includes('-h')) {
+    process.stdout.write(renderFlagHelp());
+    return;
+  }
+  let flags: LauncherFlags;
+  try {
+    flags = parseFlags(argv);
+  } catch (caught) {
+    return fail(createLogger('virt-launcher'), caught);
+  }
+  const verbosity = verbosityOf(flags, process.env);
+  const log = createLogger('virt-launcher', { verbosity });
+  process.on('uncaughtException', (caught) => fail(log, caught));
+  try {
+    await run(flags, verbosity, log);
+  } catch (caught) {
+    fail(log, caught);
+  }
+  process.exit(0);
+}
+
+await main(process.argv.slice(2));

@@ -1,0 +1,45 @@
+/** What a look at QEMU found. Times in milliseconds. */
+export interface RefreshFacts {
+  readonly nowMs: number;
+  readonly startedAtMs: number;
+  /** How long QEMU may take to appear; 0 is no limit. */
+  readonly startTimeoutMs: number;
+  /** When the graceful shutdown was signalled; undefined while it was not. */
+  readonly shutdownAtMs: number | undefined;
+  readonly gracePeriodSeconds: number;
+  readonly isExitingEarly: boolean;
+  /** QEMU's pid as far as known; undefined while its pid file cannot be read. */
+  readonly pid: number | undefined;
+  /** State letter of the process; undefined when there is no such process. */
+  readonly processState: string | undefined;
+}
+
+/** What to do after a look. */
+export type RefreshStep =
+  { readonly kind: 'wait' } | { readonly kind: 'killAndWait' } | { readonly kind: 'done'; readonly why: string };
+
+function isExpired({ nowMs, shutdownAtMs, gracePeriodSeconds }: RefreshFacts): boolean {
+  return shutdownAtMs !== undefined && Math.floor((nowMs - shutdownAtMs) / 1_000) > gracePeriodSeconds;
+}
+
+function decideWithoutPid(facts: RefreshFacts): RefreshStep {
+  const { nowMs, startedAtMs, startTimeoutMs, shutdownAtMs } = facts;
+  if (startTimeoutMs > 0 && nowMs - startedAtMs >= startTimeoutMs)
+    return { kind: 'done', why: 'not found after timeout' };
+  if (isExpired(facts)) return { kind: 'done', why: 'not found after grace period expired' };
+  if (shutdownAtMs !== undefined) return { kind: 'done', why: 'not found after shutdown initiated' };
+  return { kind: 'wait' };
+}
+
+/**
+ * Whether QEMU is still to be waited for. A zombie counts as gone (FM-9.2).
+ *
+ * @source KubeVirt v1.9.0 pkg/virt-launcher/monitor.go:130
+ */
+export function decideRefresh(facts: RefreshFacts): RefreshStep {
+  if (facts.isExitingEarly) return { kind: 'done', why: 'received early exit signal' };
+  if (facts.pid === undefined) return decideWithoutPid(facts);
+  if (facts.processState === undefined) return { kind: 'done', why: `and pid ${facts.pid} is gone!` };
+  if (facts.processState === 'Z') return { kind: 'done', why: `and pid ${facts.pid} is a zombie` };
+  return { kind: isExpired(facts) ? 'killAndWait' : 'wait' };
+}

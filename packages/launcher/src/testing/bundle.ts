@@ -1,0 +1,34 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
+import { parseJson } from '@virtwire/vm-model';
+
+interface Entry {
+  readonly path: string;
+  readonly json?: unknown;
+}
+
+const TESTDATA = join(import.meta.dirname, '../../../../testdata');
+
+/** One recorded case of a launcher family. */
+export interface VectorCase<I, O> {
+  readonly name: string;
+  readonly input: I;
+  readonly output: O;
+}
+
+/** The cases of a family of the repository's test data, in order. */
+export function readCases<I, O>(family: string): readonly VectorCase<I, O>[] {
+  const text = gunzipSync(readFileSync(join(TESTDATA, `${family}.ndjson.gz`))).toString('utf8');
+  const files = new Map<string, unknown>();
+  for (const line of text.trimEnd().split('\n')) {
+    const { path, json } = parseJson(line) as Entry;
+    files.set(path, json);
+  }
+  const names = [...files.keys()].filter((path) => path.endsWith('/input.json')).map((path) => path.slice(0, -11));
+  return names.sort().map((name) => ({
+    name,
+    input: files.get(`${name}/input.json`) as I,
+    output: files.get(`${name}/output.json`) as O,
+  }));
+}

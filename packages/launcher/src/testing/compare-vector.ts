@@ -1,0 +1,35 @@
+import type { TraceEntry } from './vector-types.ts';
+
+/** libvirt calls that change something; the others may be fewer or in another order. */
+const CHANGES: ReadonlySet<unknown> = new Set([
+  ...['DomainDefineXML', 'CreateWithFlags', 'Suspend', 'Resume', 'ShutdownFlags', 'DestroyFlags', 'UndefineFlags'],
+  ...['SetTime', 'AttachDeviceFlags', 'DetachDeviceFlags', 'UpdateDeviceFlags', 'BlockResize'],
+]);
+
+/** Each retry may start some milliseconds later than the recorded one, whose timer did not wait for the last. */
+const TICK_MS = 100;
+
+function flagsOf(entry: TraceEntry): unknown {
+  const flags = entry['flags'];
+  return typeof flags === 'object' && flags !== null && 'value' in flags ? flags.value : flags;
+}
+
+function normalise(entry: TraceEntry): unknown {
+  const at = Math.round((entry.at ?? 0) / TICK_MS) * TICK_MS;
+  if (entry['notify'] === 'connect') return { at, connect: entry['error'] === undefined ? 'ok' : 'failed' };
+  if (entry['notify'] !== undefined) {
+    const { notify, eventType, domainJSON, eventJSON } = entry;
+    return { at, notify, eventType, domainJSON, eventJSON };
+  }
+  if (entry['agent'] !== undefined) return { at, agent: entry['agent'], command: entry['command'] };
+  return { at, libvirt: entry['libvirt'], flags: flagsOf(entry), xml: entry['xml'] };
+}
+
+function isBinding(entry: TraceEntry): boolean {
+  return entry['notify'] !== undefined || entry['agent'] !== undefined || CHANGES.has(entry['libvirt']);
+}
+
+/** What is binding in a trace, in comparable form. */
+export function bindingTrace(trace: readonly TraceEntry[]): unknown[] {
+  return trace.filter(isBinding).map(normalise);
+}

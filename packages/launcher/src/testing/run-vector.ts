@@ -1,0 +1,244 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import type { Domain, KubeVirtMetadata } from '@virtwire/vm-model';
+import { emptyDomain, parseJson, renderDomainJson } from '@virtwire/vm-model';
+import { createNotifySender, ProtoError } from '@virtwire/shared-proto';
+import type { NotifyClient } from '@virtwire/shared-proto';
+import { createLogger } from '@virtwire/telemetry';
+import type { SyncOptions } from '../cmd-server/complete-options.ts';
+import { parseFlags } from '../config/flags.ts';
+import { launcherPaths } from '../config/paths.ts';
+import type { ParamValue } from '../domain/libvirt-port.ts';
+import type { VmiPreparation } from '../domain/sync.ts';
+import { textOf } from '../errors.ts';
+import type { DomainEvent } from '../events/domain-event.ts';
+import { createHandlerLine } from '../events/notify-sender.ts';
+import { createGraph } from '../graph.ts';
+import type { LauncherGraph } from '../graph.ts';
+import type { FakeClock } from './fake-clock.ts';
+import { createFakeClock } from './fake-clock.ts';
+import type { Script } from './scripted-libvirt.ts';
+import { createScriptedLibvirt, raise } from './scripted-libvirt.ts';
+import type { ScriptChanges, ScriptedAnswer, TraceEntry, VectorInput, VectorStep } from './vector-types.ts';
+
+const START_MS = Date.parse('2000-01-01T00:00:00Z');
+const EVENT_MS = 50;
+const NOTIFY_MS = 1;
+
+/** What came of a case. */
+export interface VectorResult {
+  readonly steps: readonly {
+    readonly trace: readonly TraceEntry[];
+    readonly response?: unknown;
+    readonly error?: string;
+  }[];
+  readonly metadata: Record<string, unknown>;
+  readonly isDeleteTold: boolean;
+  readonly domain: { readonly state: number; readonly reason: number } | null;
+  readonly aliases: Readonly<Record<string, string>>;
+}
+
+interface Runner {
+  readonly input: VectorInput;
+  readonly clock: FakeClock;
+  readonly script: Script;
+  readonly graph: LauncherGraph;
+  trace: TraceEntry[];
+  /** Times of the trace count from now on. */
+  readonly startStep: () => void;
+}
+
+function notifyClient(script: Script, clock: FakeClock, record: (entry: TraceEntry) => void): NotifyClient {
+  const answer = async (call: string, entry: TraceEntry) => {
+    await clock.sleep(NOTIFY_MS);
+    const scripted: ScriptedAnswer = script.answers[call]?.shift() ?? {};
+    record({ notify: call, ...entry });
+    if (scripted.transport === true) return { ok: false, error: new ProtoError('Disconnected', 'EOF') } as const;
+    if (scripted.success === false) {
+      const message = scripted.message ?? '';
+      return { ok: false, error: new ProtoError('Failed', message, { detail: message }) } as const;
+    }
+    return { ok: true, value: { success: true, message: '' } } as const;
+  };
+  const text = (bytes: unknown): string => Buffer.from(bytes as Uint8Array).toString('utf8');
+  return {
+    socketPath: '',
+    version: 1,
+    handleDomainEvent: ({ domainJSON, eventType }) =>
+      answer('HandleDomainEvent', { eventType, domainJSON: parseJson(text(domainJSON)) }),
+    handleK8sEvent: ({ eventJSON }) => answer('HandleK8sEvent', { eventJSON: parseJson(text(eventJSON)) }),
+    onConnectionLost: () => ({ [Symbol.dispose]: () => undefined }),
+    close: () => undefined,
+    [Symbol.dispose]: () => undefined,
+  };
+}
+
+function createRunner(input: VectorInput, root: string, preparation: VmiPreparation<SyncOptions>): Runner {
+  const clock = createFakeClock(START_MS);
+  const { config = {}, vmi } = input;
+  const script: Script = { domain: null, answers: {}, agent: {}, guestInfo: undefined };
+  let runner: Runner | undefined = undefined;
+  let stepStartMs = START_MS;
+  const record = (entry: TraceEntry): void => {
+    const at = clock.now() - stepStartMs;
+    runner?.trace.push(at === 0 ? entry : { at, ...entry });
+  };
+  const hasAgentDelays = input.guestInfo !== undefined || input.steps.some((step) => step.guestInfo !== undefined);
+  const libvirt = createScriptedLibvirt({ script, input, clock, record, hasAgentDelays });
+  const connect = async (): Promise<NotifyClient> => {
+    await clock.sleep(NOTIFY_MS);
+    const error = script.answers['NotifyConnect']?.shift()?.error;
+    const isDown = clock.now() - START_MS < (config.notifyDownUntilMs ?? 0);
+    record({ notify: 'connect', ...(error === undefined && !isDown ? {} : { error: true }) });
+    if (error !== undefined || isDown) throw new ProtoError('DialFailed', error?.text ?? 'no such file or directory');
+    return notifyClient(script, clock, record);
+  };
+  const sender = createNotifySender(
+    '',
+    {},
+    { connect, nowMs: () => clock.now(), sleep: (ms, s) => clock.sleep(ms, s) },
+  );
+  const [sys, file, user, version, fsfreeze] = config.agentIntervals ?? [120, 300, 10, 300, 5];
+  const flags = parseFlags([
+    ...['--name', vmi.metadata.name, '--namespace', vmi.metadata.namespace, '--uid', vmi.metadata.uid],
+    ...['--kubevirt-private-dir', join(root, '/var/run/kubevirt-private')],
+    ...(config.runAsNonroot === false ? [] : ['--run-as-nonroot']),
+    ...(config.vmStatsCollector === true ? ['--vm-stats-collector'] : []),
+    ...['--qemu-agent-sys-interval', `${sys}s`, '--qemu-agent-file-interval', `${file}s`],
+    ...['--qemu-agent-user-interval', `${user}s`, '--qemu-agent-version-interval', `${version}s`],
+    ...['--qemu-fsfreeze-status-interval', `${fsfreeze}s`],
+  ]);
+  const log = createLogger('virt-launcher', { destination: { write: () => undefined } });
+  const graph = createGraph(flags, launcherPaths(flags), {
+    libvirt,
+    notify: createHandlerLine('', sender),
+    preparation,
+    clock,
+    log,
+    writeLine: () => undefined,
+    podName: '',
+  });
+  runner = { input, clock, script, graph, trace: [], startStep: () => (stepStartMs = clock.now()) };
+  return runner;
+}
+
+function applyChanges({ script, graph }: Runner, changes: ScriptChanges, isStart: boolean): void {
+  if (changes.domain !== undefined) script.domain = changes.domain;
+  for (const [call, answers] of Object.entries(changes.answers ?? {})) script.answers[call] = [...answers];
+  for (const [command, replies] of Object.entries(changes.agent ?? {})) script.agent[command] = [...replies];
+  if (changes.guestInfo !== undefined) script.guestInfo = changes.guestInfo;
+  const cells: Readonly<Record<string, keyof LauncherGraph['metadata']>> = {
+    UID: 'uid',
+    GracePeriod: 'gracePeriod',
+    Migration: 'migration',
+    Backup: 'backup',
+    AccessCredential: 'accessCredential',
+    MemoryDump: 'memoryDump',
+    GuestPanicHandled: 'guestPanicHandled',
+  };
+  for (const [key, value] of Object.entries(changes.metadata ?? {})) {
+    const cell = graph.metadata[cells[key] ?? 'uid'] as { set(v: unknown): void; store(v: unknown): void };
+    if (isStart) cell.set(value);
+    else cell.store(value);
+  }
+}
+
+function eventOf(step: VectorStep, own: string): DomainEvent {
+  const domainName = step.domainName ?? own;
+  if (step.event === 'lifecycle') {
+    return { domainName, lifecycle: { event: step.id ?? 0, detail: step.detail ?? 0 } };
+  }
+  if (step.event === 'agent') return { domainName, agent: { state: step.state ?? 0, reason: step.reason ?? 0 } };
+  if (step.event === 'jobCompleted') {
+    return { domainName, job: new Map(Object.entries(step.job ?? {}) as [string, ParamValue][]) };
+  }
+  return { domainName };
+}
+
+async function callRpc({ graph, input }: Runner, step: VectorStep): Promise<unknown> {
+  const rpc = step.rpc ?? '';
+  const method = (rpc.charAt(0).toLowerCase() + rpc.slice(1)) as keyof LauncherGraph['handlers'];
+  const handler = graph.handlers[method] as ((request: unknown, context: unknown) => unknown) | undefined;
+  if (handler === undefined) throw new Error(`no method ${method}`);
+  const vmi = { vmiJson: Buffer.from(step.rawVmi ?? JSON.stringify(step.vmi ?? input.vmi)) };
+  return handler({ vmi, options: undefined, ...step.request }, { signal: new AbortController().signal });
+}
+
+async function runStep(runner: Runner, step: VectorStep): Promise<{ response?: unknown; error?: string }> {
+  const { graph, clock } = runner;
+  applyChanges(runner, step, false);
+  if (step.rpc !== undefined) {
+    try {
+      const response = await clock.until(callRpc(runner, step));
+      await clock.advance(step.ms ?? 0);
+      return { response };
+    } catch (caught) {
+      await clock.advance(step.ms ?? 0);
+      return { error: textOf(caught) };
+    }
+  }
+  if (step.event === 'reconnect') graph.loop.pushReconnect();
+  else if (step.event !== undefined) graph.loop.push(eventOf(step, graph.domainName));
+  if (step.do === 'MarkGracefulShutdown') {
+    graph.metadata.gracePeriod.update((grace) => ({ ...grace, MarkedForGracefulShutdown: true }));
+  }
+  await clock.advance(step.ms ?? EVENT_MS);
+  return {};
+}
+
+function metadataOf(graph: LauncherGraph): Record<string, unknown> {
+  const domain: Domain = emptyDomain();
+  const snapshot: KubeVirtMetadata = graph.metadata.snapshot();
+  const text = renderDomainJson({ ...domain, Spec: { ...domain.Spec, Metadata: { KubeVirt: snapshot } } });
+  const whole = parseJson(text) as { Spec: { Metadata: { KubeVirt: Record<string, unknown> } } };
+  const cells = Object.entries(whole.Spec.Metadata.KubeVirt).filter(([, value]) => value !== null && value !== '');
+  const isHandled = graph.metadata.guestPanicHandled.load();
+  return { ...Object.fromEntries(cells), ...(isHandled === undefined ? {} : { GuestPanicHandled: isHandled }) };
+}
+
+const NO_PREPARATION: VmiPreparation<SyncOptions> = {
+  convert: () => raise({ text: 'this family converts nothing' }),
+  preStart: () => raise({ text: 'this family prepares nothing' }),
+  beforeStart: () => Promise.resolve(),
+};
+
+/** Plays a case against the launcher's own objects; only libvirt, agent, notify server and clock are stand-ins. */
+export async function runVector(
+  input: VectorInput,
+  preparation: VmiPreparation<SyncOptions> = NO_PREPARATION,
+): Promise<VectorResult> {
+  const root = mkdtempSync(join(tmpdir(), 'virtwire-launcher-vector-'));
+  const ending = new AbortController();
+  try {
+    for (const [path, { content }] of Object.entries(input.files ?? {})) {
+      mkdirSync(dirname(join(root, path)), { recursive: true });
+      writeFileSync(join(root, path), content ?? '');
+    }
+    const runner = createRunner(input, root, preparation);
+    const { graph, clock } = runner;
+    applyChanges(runner, input, true);
+    let isDeleteTold = false;
+    void graph.deleteSent.then(() => (isDeleteTold = true));
+    if (input.config?.notifier === true) void graph.loop.run(ending.signal);
+    await clock.settle();
+    const steps: VectorResult['steps'][number][] = [];
+    for (const step of input.steps) {
+      runner.trace = [];
+      runner.startStep();
+      const outcome = await runStep(runner, step);
+      steps.push({ trace: runner.trace, ...outcome });
+    }
+    const { domain } = runner.script;
+    return {
+      steps,
+      metadata: metadataOf(graph),
+      isDeleteTold,
+      domain: domain === null ? null : { state: domain.state, reason: domain.reason },
+      aliases: Object.fromEntries(graph.sync.aliases()),
+    };
+  } finally {
+    ending.abort();
+    rmSync(root, { recursive: true, force: true });
+  }
+}

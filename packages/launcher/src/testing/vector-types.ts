@@ -1,0 +1,97 @@
+/** One scripted answer of libvirt, the agent or the notify server. */
+export interface ScriptedAnswer {
+  readonly error?: {
+    readonly code?: number;
+    readonly domain?: number;
+    readonly message?: string;
+    readonly text?: string;
+  };
+  readonly result?: unknown;
+  readonly xml?: string;
+  readonly state?: readonly [number, number];
+  readonly delayMs?: number;
+  readonly transport?: boolean;
+  readonly success?: boolean;
+  readonly message?: string;
+}
+
+/** The libvirt domain of a case. */
+export interface ScriptedDomain {
+  readonly state: number;
+  readonly reason: number;
+  readonly xml?: string;
+  readonly inactiveXml?: string;
+  readonly migratableXml?: string;
+  readonly uuid?: string;
+}
+
+/** A reply of the guest agent. */
+export interface AgentReply {
+  readonly reply?: string;
+  readonly error?: ScriptedAnswer['error'];
+}
+
+/** What a step or a case may set. */
+export interface ScriptChanges {
+  readonly domain?: ScriptedDomain | null;
+  readonly answers?: Readonly<Record<string, readonly ScriptedAnswer[]>>;
+  readonly agent?: Readonly<Record<string, readonly AgentReply[]>>;
+  readonly guestInfo?: unknown;
+  readonly metadata?: Readonly<Record<string, unknown>>;
+}
+
+/** One step of a case. */
+export interface VectorStep extends ScriptChanges {
+  readonly rpc?: string;
+  readonly request?: Readonly<Record<string, unknown>>;
+  readonly rawVmi?: string;
+  readonly vmi?: unknown;
+  readonly event?: string;
+  readonly id?: number;
+  readonly detail?: number;
+  readonly state?: number;
+  readonly reason?: number;
+  readonly job?: Readonly<Record<string, unknown>>;
+  readonly domainName?: string;
+  readonly do?: string;
+  readonly ms?: number;
+}
+
+/** `input.json` of a launcher case, as far as this issue's families use it. */
+export interface VectorInput extends ScriptChanges {
+  readonly title: string;
+  readonly vmi: { readonly metadata: { readonly name: string; readonly namespace: string; readonly uid: string } };
+  readonly config?: {
+    readonly notifier?: boolean;
+    readonly runAsNonroot?: boolean;
+    readonly vmStatsCollector?: boolean;
+    /** Seconds for sys, file, user, version, fsfreeze. */
+    readonly agentIntervals?: readonly [number, number, number, number, number];
+    readonly notifyDownUntilMs?: number;
+  };
+  readonly pausedByRequest?: readonly string[];
+  readonly files?: Readonly<Record<string, { readonly content?: string }>>;
+  readonly domainStats?: Readonly<Record<string, unknown>> | null;
+  readonly memoryStats?: Readonly<Record<string, number | bigint>>;
+  readonly vcpuPinInfo?: readonly (readonly boolean[])[];
+  readonly steps: readonly VectorStep[];
+}
+
+/** One line of a trace. */
+export type TraceEntry = Readonly<Record<string, unknown>> & { readonly at?: number };
+
+/** `output.json` of a launcher case. */
+export interface VectorOutput {
+  readonly after: {
+    readonly metadata: Readonly<Record<string, unknown>>;
+    readonly main?: readonly string[];
+    readonly deviceAliases?: Readonly<Record<string, string>>;
+    readonly domain?: { readonly state: number; readonly reason: number } | null;
+  };
+  readonly steps: readonly {
+    readonly trace: readonly TraceEntry[] | null;
+    readonly response?: Readonly<Record<string, unknown>>;
+    readonly grpcError?: string;
+    readonly panic?: string;
+  }[];
+}

@@ -1,16 +1,21 @@
+import * as fs from 'node:fs';
+import * as os from 'node:os';
+import * as path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { errnoOf, createTap, NetworkNamespace, readSysctls, RouteSocket, runTool, writeSysctls } from '../src/index.ts';
-import { createScratchNamespace } from './scratch-namespace.ts';
-import type { ScratchNamespace } from './scratch-namespace.ts';
 
-let scratch: ScratchNamespace;
+let directory: string;
+let scratch: { namespace: NetworkNamespace };
 
-beforeEach(async () => {
-  scratch = await createScratchNamespace();
+beforeEach(() => {
+  directory = fs.mkdtempSync(path.join(os.tmpdir(), 'virtwire-host-net-'));
+  scratch = { namespace: NetworkNamespace.create(path.join(directory, 'net')) };
 });
 
-afterEach(async () => {
-  await scratch.remove();
+afterEach(() => {
+  scratch.namespace[Symbol.dispose]();
+  NetworkNamespace.remove(path.join(directory, 'net'));
+  fs.rmdirSync(directory);
 });
 
 describe('a network namespace', () => {
@@ -24,6 +29,15 @@ describe('a network namespace', () => {
     expect(inside).toBe(scratch.namespace.inode);
     expect(after.inode).toBe(home.inode);
     expect(inside).not.toBe(home.inode);
+  });
+
+  test('goes away with its file, and removing it twice is no error', () => {
+    const file = path.join(directory, 'other');
+    NetworkNamespace.create(file)[Symbol.dispose]();
+    NetworkNamespace.remove(file);
+    NetworkNamespace.remove(file);
+    expect(fs.existsSync(file)).toBe(false);
+    expect(fs.readFileSync('/proc/self/mountinfo', 'utf8')).not.toContain(file);
   });
 
   test('is left again when the action throws, and refuses an action that waits', () => {
@@ -44,12 +58,12 @@ describe('a network namespace', () => {
   });
 
   test('has settings of its own', () => {
-    const path = 'net/ipv4/ip_forward';
+    const setting = 'net/ipv4/ip_forward';
     using home = NetworkNamespace.own();
-    const [before] = readSysctls(home, [path]);
-    writeSysctls(scratch.namespace, [[path, '1']]);
-    expect(readSysctls(scratch.namespace, [path, 'net/ipv4/nothing'])).toEqual(['1', undefined]);
-    expect(readSysctls(home, [path])).toEqual([before]);
+    const [before] = readSysctls(home, [setting]);
+    writeSysctls(scratch.namespace, [[setting, '1']]);
+    expect(readSysctls(scratch.namespace, [setting, 'net/ipv4/nothing'])).toEqual(['1', undefined]);
+    expect(readSysctls(home, [setting])).toEqual([before]);
   });
 });
 

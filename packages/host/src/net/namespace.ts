@@ -1,6 +1,7 @@
 import * as fs from 'node:fs';
 import { HostError } from '../errors.ts';
 import { libc, throwErrno } from '../libc.ts';
+import { bindMount, unmount } from '../mount/mount.ts';
 
 const CLONE_NEWNET = 0x4000_0000;
 
@@ -25,6 +26,35 @@ export class NetworkNamespace implements Disposable {
     } catch (caught) {
       throw HostError.from(caught, 'Syscall', `open network namespace ${path}`);
     }
+  }
+
+  /**
+   * Makes a namespace that lives until {@link NetworkNamespace.remove}, as `ip netns add` does: an empty file at `path`
+   * becomes its mount point. Its loopback is down.
+   *
+   * @param path a file that does not exist; its directory does.
+   */
+  static create(path: string): NetworkNamespace {
+    fs.closeSync(fs.openSync(path, 'wx', 0o444));
+    try {
+      using home = NetworkNamespace.own();
+      if (libc().unshare(CLONE_NEWNET) !== 0) throwErrno('make a network namespace');
+      try {
+        bindMount('/proc/thread-self/ns/net', path);
+      } finally {
+        if (libc().setns(home.fd, CLONE_NEWNET) !== 0) process.abort();
+      }
+      return NetworkNamespace.open(path);
+    } catch (caught) {
+      NetworkNamespace.remove(path);
+      throw caught;
+    }
+  }
+
+  /** Unmounts and removes the file of a made namespace; the kernel drops it with its last user. Idempotent. */
+  static remove(path: string): void {
+    unmount(path);
+    fs.rmSync(path, { force: true });
   }
 
   /** The namespace of this process's main thread. */

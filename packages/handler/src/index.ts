@@ -31,3 +31,18 @@ export { computeStatus } from './status/compute.ts';
 export type { StatusResult } from './status/compute.ts';
 export type { NodeFacts, StatusEvent, StatusInput } from './status/facts.ts';
 export type { GuestAgentInfo } from './status/guest-agent.ts';
+export { createNetworkPart } from './prepare/network/network-part.ts';
+export type { NetworkPartDeps, NetworkPartOptions } from './prepare/network/network-part.ts';
+export type { NetworkFiles, NetworkPorts, PodKernel } from './prepare/network/ports.ts';
+export type { NetworkOp, NewTapDevice } from './prepare/network/plan.ts';
+export type {
+  DesiredNetwork,
+  FamilyState,
+  InterfaceState,
+  LinuxStack,
+  NetworkAddress,
+  PodNetwork,
+  RouteState,
+} from './prepare/network/state.ts';
+export type { BindingPluginType } from './prepare/network/binding.ts';
+export { networksToStart, networksToUpdate } from './vmi/networks.ts';

@@ -1,5 +1,6 @@
 import { EventEmitter } from 'node:events';
-import { existsSync } from 'node:fs';
+import { existsSync, watch } from 'node:fs';
+import type { FSWatcher } from 'node:fs';
 import { join } from 'node:path';
 import { PidHandle } from '@virtwire/host';
 import type { Logger } from '@virtwire/telemetry';
@@ -7,6 +8,7 @@ import { objectFields } from '@virtwire/telemetry';
 import { parseTime } from '@virtwire/vm-model';
 import type { Vmi } from '@virtwire/vm-model';
 import { errorText, hasCode } from '../errors.ts';
+import { emptyDirsOf } from '../sandbox/pod-files.ts';
 import type { NodeLayout } from '../state/layout.ts';
 import type { SandboxRecord, SandboxRecords } from '../state/sandbox-records.ts';
 import { decideVm } from './decide.ts';
@@ -54,10 +56,17 @@ interface VmState {
   again: boolean;
   timer: NodeJS.Timeout | undefined;
   handle: PidHandle | undefined;
+  sockets: FSWatcher | undefined;
   endedAt: number | undefined;
   finalAt: number | undefined;
   terminatedUid: string | undefined;
   createTries: number;
+}
+
+function release(state: VmState): void {
+  clearTimeout(state.timer);
+  state.handle?.[Symbol.dispose]();
+  state.sockets?.close();
 }
 
 const isFinal = (vmi: Vmi): boolean => vmi.status?.phase === 'Succeeded' || vmi.status?.phase === 'Failed';
@@ -87,7 +96,7 @@ class StandaloneController implements Controller {
     this.#watch?.[Symbol.dispose]();
     for (const state of this.#vms.values()) clearTimeout(state.timer);
     await Promise.allSettled(this.#work);
-    for (const state of this.#vms.values()) state.handle?.[Symbol.dispose]();
+    for (const state of this.#vms.values()) release(state);
     this.#vms.clear();
   }
 
@@ -97,6 +106,7 @@ class StandaloneController implements Controller {
       again: false,
       timer: undefined,
       handle: undefined,
+      sockets: undefined,
       endedAt: undefined,
       finalAt: undefined,
       terminatedUid: undefined,
@@ -140,7 +150,7 @@ class StandaloneController implements Controller {
   async #reconcile(key: VmiKey, state: VmState): Promise<void> {
     const vmi = this.#deps.store.get(key);
     if (vmi === undefined) {
-      state.handle?.[Symbol.dispose]();
+      release(state);
       this.#vms.delete(key);
       return;
     }
@@ -165,6 +175,8 @@ class StandaloneController implements Controller {
       phase: vmi.status?.phase ?? '',
       isDeleting,
       sandbox: record === undefined ? 'none' : isRunning ? 'running' : 'ended',
+      isLauncherReady:
+        record !== undefined && vmi.status?.phase === 'Scheduling' && this.#isLauncherReady(keyOf(vmi), record, state),
       endedForMs: state.endedAt === undefined ? 0 : now - state.endedAt,
       deletingForMs: isDeleting ? Math.max(0, now - parseTime(deletedAt)) : 0,
       finalForMs: state.finalAt === undefined ? 0 : now - state.finalAt,
@@ -172,6 +184,17 @@ class StandaloneController implements Controller {
       isTerminated: state.terminatedUid === vmi.metadata.uid,
       graceMs: graceSeconds(vmi) * 1_000,
     };
+  }
+
+  #isLauncherReady(key: VmiKey, record: SandboxRecord, state: VmState): boolean {
+    const directory = join(emptyDirsOf(this.#deps.layout.podsDir, record.podUid), 'sockets');
+    if (!existsSync(directory)) return false;
+    // Watched before it is looked at, so that a socket that appears in between is not missed.
+    state.sockets ??= watch(directory, () => this.#trigger(key));
+    if (!existsSync(join(directory, 'launcher-sock'))) return false;
+    state.sockets.close();
+    state.sockets = undefined;
+    return true;
   }
 
   #isRunning(key: VmiKey, record: SandboxRecord, state: VmState): boolean {

@@ -6,6 +6,7 @@ const base: Observed = {
   phase: 'Pending',
   isDeleting: false,
   sandbox: 'none',
+  isLauncherReady: true,
   endedForMs: 0,
   deletingForMs: 0,
   finalForMs: 0,
@@ -17,7 +18,8 @@ const base: Observed = {
 test.each<[string, Partial<Observed>, Step['kind']]>([
   ['builds a sandbox for a new VM', {}, 'createSandbox'],
   ['builds it again when a restart found none', { phase: 'Scheduling' }, 'createSandbox'],
-  ['hands over once the launcher runs', { phase: 'Scheduling', sandbox: 'running' }, 'handOver'],
+  ['waits while the launcher starts', { phase: 'Scheduling', sandbox: 'running', isLauncherReady: false }, 'wait'],
+  ['hands over once the launcher is ready', { phase: 'Scheduling', sandbox: 'running' }, 'handOver'],
   ['fails a VM whose launcher ended before the hand-over', { phase: 'Scheduling', sandbox: 'ended' }, 'fail'],
   ['never starts a VM that is to end', { isDeleting: true }, 'fail'],
   ['leaves a running VM to the handler', { phase: 'Running', sandbox: 'running' }, 'wait'],

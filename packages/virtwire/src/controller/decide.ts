@@ -6,6 +6,8 @@ export interface Observed {
   /** Someone asked for the VM to end. */
   readonly isDeleting: boolean;
   readonly sandbox: 'none' | 'running' | 'ended';
+  /** The launcher serves its cmd socket. */
+  readonly isLauncherReady: boolean;
   /** Milliseconds since the sandbox ended; 0 while it runs. */
   readonly endedForMs: number;
   /** Milliseconds since the deletion was asked for; 0 when it was not. */
@@ -38,13 +40,18 @@ const KILL_PADDING_MS = 30_000;
 const EXIT_PATIENCE_MS = 15_000;
 const CLEANUP_PATIENCE_MS = 10_000;
 const LOOK_AGAIN_MS = 250;
+/** The socket's directory is watched; this is for a watch that missed it. */
+const LAUNCHER_LOOK_MS = 1_000;
 
 const wait = (reason: string, requeueAfterMs = LOOK_AGAIN_MS): Step => ({ kind: 'wait', reason, requeueAfterMs });
 
 function decideBeforeHandOver(o: Observed): Step {
   if (o.isDeleting) return { kind: 'fail', reason: 'Deleted', message: 'stopped before it was started' };
   if (o.sandbox === 'none') return { kind: 'createSandbox' };
-  if (o.sandbox === 'running') return { kind: 'handOver' };
+  if (o.sandbox === 'running') {
+    // Kubernetes hands over as soon as the container runs; a node of its own can wait for the launcher itself.
+    return o.isLauncherReady ? { kind: 'handOver' } : wait('the launcher starts', LAUNCHER_LOOK_MS);
+  }
   return { kind: 'fail', reason: 'LauncherEnded', message: 'the launcher ended before the VM was started' };
 }
 

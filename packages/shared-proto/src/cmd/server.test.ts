@@ -1,13 +1,13 @@
 import { readFileSync, existsSync, renameSync, writeFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { gunzipSync } from 'node:zlib';
 
 import { Client, credentials, Metadata } from '@grpc/grpc-js';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 
 import { HEADERS } from '../authority/frames.ts';
 import { HpackDecoder } from '../authority/hpack.ts';
+import { readRecordedMessages } from '../testing/bundle.ts';
 import { splitFrames } from '../testing/frames.ts';
 import { tempSocket, type TempSocket, until } from '../testing/sockets.ts';
 import type { CmdHandlers } from './api.ts';
@@ -48,31 +48,13 @@ function callRaw(
 const rawClient = (path: string): Client =>
   new Client(`unix:${path}`, credentials.createInsecure(), { 'grpc.max_send_message_length': -1 });
 
-interface Recorded {
-  readonly scenario: string;
-  readonly release: string;
-  readonly label: string;
-  readonly method: string;
-  readonly request: { readonly base64: string };
-  readonly response?: { readonly base64: string };
-  readonly grpcStatus: { readonly code: number; readonly message: string };
-}
-
-function recordedMessages(): readonly Recorded[] {
-  const bundle = readFileSync(join(import.meta.dirname, '../../../../testdata/captures.ndjson.gz'));
-  const lines = gunzipSync(bundle).toString('utf8').trimEnd().split('\n');
-  return lines
-    .map((line) => (JSON.parse(line) as { json?: Partial<Recorded> }).json)
-    .filter((json): json is Recorded => json?.request?.base64 !== undefined);
-}
-
 describe('bad requests get an error and never a crash', () => {
   const everything = Object.fromEntries(CMD_RPC_NAMES.map((rpc) => [methodName(rpc), async () => undefined]));
   /** Decided by the launcher behind the server, or by what Go's stubs say. */
   const notOurs = /exec|guest ping|inject|backup|checkpoint|VM stats|unknown VMI|wrong type|malformed options/;
-  const cases = recordedMessages().filter((m) => m.scenario === 'malformed-requests' && m.release === 'v1.9.0');
+  const cases = readRecordedMessages().filter((m) => m.scenario === 'malformed-requests' && m.release === 'v1.9.0');
 
-  test.each(cases.filter(({ label }) => !notOurs.test(label)).map((m) => [m.label, m] as const))(
+  test.each(cases.filter(({ label }) => !notOurs.test(label ?? '')).map((m) => [m.label ?? '', m] as const))(
     'as v1.9.0: %s',
     async (_label, message) => {
       await using _server = await serveCmd(socket.path, everything);

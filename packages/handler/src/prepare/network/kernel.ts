@@ -1,3 +1,4 @@
+import * as fs from 'node:fs';
 import { createTap, errnoOf, NetworkNamespace, PidHandle, RouteSocket, runTool, writeSysctls } from '@virtwire/host';
 import { HandlerError } from '../../errors.ts';
 import type { Isolation } from '../parts.ts';
@@ -10,6 +11,12 @@ import { readPodNetwork } from './read-state.ts';
 export function openPodKernel(launcher: Isolation): PodKernel {
   using process = PidHandle.open(launcher.pid);
   const namespace = NetworkNamespace.open(process.namespacePath('net'));
+  try {
+    refuseNodeNamespace(namespace, launcher.pid);
+  } catch (caught) {
+    namespace[Symbol.dispose]();
+    throw caught;
+  }
   const socket = RouteSocket.open(namespace);
   const indexOf = (name: string): number => {
     const link = socket.link(name);
@@ -33,6 +40,27 @@ export function openPodKernel(launcher: Isolation): PodKernel {
       namespace[Symbol.dispose]();
     },
   };
+}
+
+/**
+ * A launcher without a network namespace of its own (a wrong pid, or one whose sandbox is not up yet) must never lead to
+ * changes of the node's network.
+ */
+function refuseNodeNamespace(namespace: NetworkNamespace, pid: number): void {
+  if (!nodeNamespaces().includes(namespace.inode)) return;
+  throw new HandlerError('Invalid', `process ${pid} has no network namespace of its own, its network stays as it is`);
+}
+
+/** That of this process and, where it may be looked at, that of the machine's first process. */
+function nodeNamespaces(): bigint[] {
+  return ['/proc/thread-self/ns/net', '/proc/1/ns/net'].flatMap((path) => {
+    try {
+      return [fs.statSync(path, { bigint: true }).ino];
+    } catch (caught) {
+      if (errnoOf(caught) === 'EACCES' || errnoOf(caught) === 'EPERM') return [];
+      throw caught;
+    }
+  });
 }
 
 type Executor = (op: NetworkOp) => Promise<void>;
@@ -80,7 +108,8 @@ async function addLink(socket: RouteSocket, name: string, type: 'bridge' | 'dumm
   try {
     await socket.createLink(name, type);
   } catch (caught) {
-    if (type !== 'dummy' || errnoOf(caught) !== 'EOPNOTSUPP') throw caught;
+    // 95, for which Node has the name of its twin.
+    if (type !== 'dummy' || errnoOf(caught) !== 'ENOTSUP') throw caught;
     await socket.createLink(name, 'bridge');
   }
 }

@@ -1,9 +1,14 @@
-import { standardOutput } from './cli/output.ts';
-import { runCli } from './cli/program.ts';
+/** First word of the command line that makes this process the node's handler; `virtwire` starts it so. */
+const NODE_HANDLER = 'node-handler';
 
-process.exitCode = await runCli(process.argv.slice(2), {
-  output: standardOutput,
-  input: process.stdin,
-  signals: process,
-});
+const argv = process.argv.slice(2);
+// Each branch loads its own half only: the handler needs no command line, and the commands need no handler.
+if (argv[0] === NODE_HANDLER) {
+  const { runNodeHandler } = await import('./node-handler/run.ts');
+  process.exitCode = await runNodeHandler(argv.slice(1));
+} else {
+  const { standardOutput } = await import('./cli/output.ts');
+  const { runCli } = await import('./cli/program.ts');
+  process.exitCode = await runCli(argv, { output: standardOutput, input: process.stdin, signals: process });
+}
 process.exit();

@@ -142,7 +142,7 @@ async function tryOverlay(run: RunTool): Promise<string> {
   const script = `d=$(mktemp -d) && mount -t tmpfs tmpfs "$d" && mkdir "$d/u" "$d/w" "$d/m" &&
 mount -t overlay -o "lowerdir=/,upperdir=$d/u,workdir=$d/w" overlay "$d/m" && test -e "$d/m/etc"`;
   // In a mount namespace of its own, so that nothing stays behind.
-  await run('unshare', ['--mount', '--propagation', 'private', 'sh', '-c', `${script}`]);
+  await run('unshare', ['--mount', '--propagation', 'private', 'sh', '-c', script]);
   return 'an overlay of the root works';
 }
 

@@ -46,7 +46,11 @@ export async function waitForVmi<T>(
       end.dispose();
       reject(signal?.reason instanceof Error ? signal.reason : new VirtwireError('Cancelled', `${what}: interrupted`));
     };
-    end.use(store.watch((changed) => void (changed === key && look())));
+    end.use(
+      store.watch((changed) => {
+        if (changed === key) look();
+      }),
+    );
     const timer = setInterval(look, LOOK_AGAIN_MS);
     end.defer(() => clearInterval(timer));
     if (timeoutMs !== undefined) {

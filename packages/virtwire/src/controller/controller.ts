@@ -215,7 +215,7 @@ class StandaloneController implements Controller {
         throw caught;
       }
     }
-    return state.handle?.isAlive() === true;
+    return state.handle.isAlive();
   }
 
   async #execute(

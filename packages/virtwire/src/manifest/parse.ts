@@ -68,7 +68,7 @@ function readDocument(file: string, index: number, value: unknown): { vmi: Vmi }
   if (!isFields(fields['spec']['domain'])) return { where, field: 'spec.domain', what: 'is missing' };
   try {
     const vmi = parseVmiJson(JSON.stringify({ ...fields, status: undefined }));
-    vmi.metadata.namespace ??= 'default';
+    vmi.metadata.namespace ||= 'default';
     return { vmi };
   } catch (caught) {
     return { where, field: '', what: errorText(caught) };

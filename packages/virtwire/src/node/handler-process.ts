@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readProcessStat } from '@virtwire/host';
 import type { Logger } from '@virtwire/telemetry';
+import { renderNodeHandlerFlags } from '../node-handler/flags.ts';
 import { errorText, VirtwireError } from '../errors.ts';
 import type { Journal } from '../journal/journal.ts';
 import { NODE_OWNER } from '../journal/resource.ts';
@@ -24,6 +25,8 @@ export interface HandlerProcessDeps {
   readonly installation: Installation;
   readonly journal: Journal;
   readonly nodeName: string;
+  /** Guests may be emulated. */
+  readonly useEmulation: boolean;
   readonly log: Logger;
   readonly onRestart?: (reason: string) => void;
 }
@@ -36,16 +39,16 @@ export interface HandlerProcess extends AsyncDisposable {
 }
 
 /** Command line of the handler of a node without Kubernetes. */
-export function handlerArguments(layout: NodeLayout, installation: Installation, nodeName: string): string[] {
-  return [
-    ...installation.nodeArgs,
-    join(installation.root, installation.handler),
-    ...['--hostname-override', nodeName],
-    ...['--kubevirt-share-dir', layout.handlerShareDir],
-    ...['--kubevirt-private-dir', layout.handlerPrivateDir],
-    ...['--kubelet-pods-dir', layout.podsMount],
-    ...['--vmi-dir', layout.vmisDir],
-  ];
+function handlerArguments({ layout, installation, nodeName, useEmulation }: HandlerProcessDeps): string[] {
+  const flags = renderNodeHandlerFlags({
+    nodeName,
+    shareDir: layout.handlerShareDir,
+    privateDir: layout.handlerPrivateDir,
+    podsDir: layout.podsMount,
+    vmiDir: layout.vmisDir,
+    useEmulation,
+  });
+  return [...installation.nodeArgs, join(installation.root, installation.virtwire), 'node-handler', ...flags];
 }
 
 class SupervisedHandler implements HandlerProcess {
@@ -96,7 +99,7 @@ class SupervisedHandler implements HandlerProcess {
     const fd = openLog(layout.handlerLog);
     try {
       const node = join(installation.root, installation.node);
-      const args = handlerArguments(layout, installation, nodeName);
+      const args = handlerArguments(this.#deps);
       // A group of its own: Ctrl-C at the terminal is for the command line, which stops the handler last.
       const child = spawn(node, args, {
         stdio: ['ignore', fd, fd],

@@ -93,7 +93,7 @@ export async function openNode(options: NodeOptions): Promise<StandaloneNode> {
   const nodeName = nodeNameOf();
   cleanup.use(boundLogs(layout));
   const onRestart = options.onHandlerRestart;
-  const supervised = { layout, installation, journal, nodeName, log };
+  const supervised = { layout, installation, journal, nodeName, log, useEmulation: !works };
   const handler = cleanup.use(superviseHandler(onRestart === undefined ? supervised : { ...supervised, onRestart }));
   const sandboxes = vmSandboxes({ run: runTool, journal, layout, installation, kvmWorks: works });
   const deps = { store, sandboxes, records, layout, newUid: randomUUID, now: Date.now, log };

@@ -13,7 +13,7 @@ export interface Installation {
   readonly nodeArgs: readonly string[];
   /** Program files below the root. */
   readonly launcher: string;
-  readonly handler: string;
+  readonly virtwire: string;
 }
 
 /** Where a sandbox sees the installation, read-only. */
@@ -44,6 +44,6 @@ export function findInstallation(): Installation {
     node: relative(root, node),
     nodeArgs: launcher.endsWith('.ts') ? ['-C', '@virtwire/source'] : [],
     launcher: relative(root, launcher),
-    handler: relative(root, programOf(require, '@virtwire/handler')),
+    virtwire: relative(root, programOf(require, '@virtwire/virtwire')),
   };
 }

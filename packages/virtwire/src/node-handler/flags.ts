@@ -1,0 +1,59 @@
+import { parseArgs } from 'node:util';
+import { errorText, VirtwireError } from '../errors.ts';
+
+/** What the handler of a node without Kubernetes is started with. */
+export interface NodeHandlerFlags {
+  readonly nodeName: string;
+  readonly shareDir: string;
+  readonly privateDir: string;
+  readonly podsDir: string;
+  /** Directory of the VMIs that it shares with the controller. */
+  readonly vmiDir: string;
+  /** Guests may be emulated. */
+  readonly useEmulation: boolean;
+}
+
+/** The command line for these flags; {@link parseNodeHandlerFlags} reads it back. */
+export function renderNodeHandlerFlags(flags: NodeHandlerFlags): string[] {
+  return [
+    ...['--hostname-override', flags.nodeName],
+    ...['--kubevirt-share-dir', flags.shareDir],
+    ...['--kubevirt-private-dir', flags.privateDir],
+    ...['--kubelet-pods-dir', flags.podsDir],
+    ...['--vmi-dir', flags.vmiDir],
+    ...(flags.useEmulation ? ['--use-emulation'] : []),
+  ];
+}
+
+/** @throws {VirtwireError} `Usage` for a flag that is unknown or missing. */
+export function parseNodeHandlerFlags(argv: readonly string[]): NodeHandlerFlags {
+  const text = { type: 'string' } as const;
+  try {
+    const { values } = parseArgs({
+      args: [...argv],
+      options: {
+        'hostname-override': text,
+        'kubevirt-share-dir': text,
+        'kubevirt-private-dir': text,
+        'kubelet-pods-dir': text,
+        'vmi-dir': text,
+        'use-emulation': { type: 'boolean' },
+      },
+    });
+    const required = (name: keyof typeof values): string => {
+      const value = values[name];
+      if (typeof value === 'string') return value;
+      throw new VirtwireError('Usage', `--${name} is missing`);
+    };
+    return {
+      nodeName: required('hostname-override'),
+      shareDir: required('kubevirt-share-dir'),
+      privateDir: required('kubevirt-private-dir'),
+      podsDir: required('kubelet-pods-dir'),
+      vmiDir: required('vmi-dir'),
+      useEmulation: values['use-emulation'] === true,
+    };
+  } catch (caught) {
+    throw new VirtwireError('Usage', `node-handler: ${errorText(caught)}`, { cause: caught });
+  }
+}

@@ -2,6 +2,7 @@ import type { DomainSpec, Vmi } from '@virtwire/vm-model';
 
 import type { Circumstances, ConverterOptions } from '../converter/circumstances.ts';
 import { type LauncherFacts, createCircumstanceCollector } from '../converter/collect-circumstances.ts';
+import { completeForLibvirt } from '../converter/complete-for-libvirt.ts';
 import { convertVmi } from '../converter/convert.ts';
 import { resolveConverterContext } from '../converter/resolve-context.ts';
 import type { VmiPreparation } from '../domain/sync.ts';
@@ -15,6 +16,8 @@ export interface VmiPreparationDeps extends DiskDeps {
   /** CPUs of the launcher's cgroup. */
   readonly readPodCpuSet: () => Promise<readonly number[]>;
   readonly preCloudInitIso?: PreStartHooks['preCloudInitIso'];
+  /** libvirt's number of its own release; without it the domain is defined as converted. */
+  readonly libvirtVersion?: () => Promise<bigint>;
   /** Second phase of the pod network: gives the domain's interfaces their taps, MACs and MTUs. */
   readonly prepareNetwork: (vmi: Vmi, spec: DomainSpec, options: ConverterOptions | undefined) => Promise<DomainSpec>;
 }
@@ -60,7 +63,8 @@ export function createVmiPreparation(
       };
       const prepared = await prepareDisks({ ...deps, log }, vmi, spec, circumstances, hooks);
       cloudInit = prepared.cloudInit;
-      return prepared.spec;
+      if (deps.libvirtVersion === undefined) return prepared.spec;
+      return completeForLibvirt(prepared.spec, await deps.libvirtVersion());
     },
     async beforeStart(vmi, defined, log) {
       await prepareStart({ ...deps, log }, vmi, cloudInit, defined);

@@ -32,3 +32,15 @@ export function readCases<I, O>(family: string): readonly VectorCase<I, O>[] {
     output: files.get(`${name}/output.json`) as O,
   }));
 }
+
+/** All files of a family by path: JSON parsed, others as text. */
+export function readFiles(family: string): ReadonlyMap<string, unknown> {
+  const text = gunzipSync(readFileSync(join(TESTDATA, `${family}.ndjson.gz`))).toString('utf8');
+  return new Map(
+    text
+      .trimEnd()
+      .split('\n')
+      .map((line) => parseJson(line) as Entry & { readonly text?: string })
+      .map(({ path, json, text: content }) => [path, json ?? content]),
+  );
+}

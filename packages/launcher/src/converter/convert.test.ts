@@ -1,0 +1,95 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+
+import {
+  parseDomainXml,
+  parseJson,
+  parseVmiJson,
+  renderDomainJson,
+  renderDomainXml,
+  renderJson,
+} from '@virtwire/vm-model';
+
+import { LauncherError } from '../errors.ts';
+import { arbitraryConversion } from '../testing/arbitrary-vmi.ts';
+import { readFiles } from '../testing/bundle.ts';
+import { type CircumstancesJson, type ConverterOptionsJson, circumstancesFromJson } from './circumstances-json.ts';
+import { convertVmi } from './convert.ts';
+import { countHotplugPorts } from './ports.ts';
+import { resolveConverterContext } from './resolve-context.ts';
+
+const files = readFiles('converter');
+const names = [...files.keys()]
+  .filter((path) => path.endsWith('/vmi.launcher.json'))
+  .map((path) => path.split('/')[0] ?? '');
+
+function convert(name: string): ReturnType<typeof convertVmi> {
+  const vmi = parseVmiJson(renderJson(files.get(`${name}/vmi.launcher.json`)));
+  const circumstances = circumstancesFromJson(
+    vmi,
+    files.get(`${name}/context.json`) as CircumstancesJson,
+    files.get(`${name}/options.json`) as ConverterOptionsJson | undefined,
+  );
+  return convertVmi(vmi, resolveConverterContext(vmi, circumstances));
+}
+
+describe('what the launcher of v1.9.0 made of VMIs', () => {
+  test.each(names)('%s', (name) => {
+    const error = files.get(`${name}/error.txt`) as string | undefined;
+    const xml = files.get(`${name}/domain.xml`) as string | undefined;
+    if (xml === undefined) {
+      expect(() => convert(name)).toThrow(error?.startsWith('panic:') === true ? LauncherError : error);
+      return;
+    }
+    const domain = convert(name);
+    expect(renderDomainXml(domain.Spec, { indent: '\t' })).toBe(xml);
+    expect(parseJson(renderDomainJson(domain))).toEqual(files.get(`${name}/domain.json`));
+    const vmi = parseVmiJson(renderJson(files.get(`${name}/vmi.launcher.json`)));
+    expect(countHotplugPorts(vmi, domain.Spec)).toEqual(files.get(`${name}/ports.json`));
+  });
+});
+
+describe('any VMI that the API takes', () => {
+  test('converts, the same way every time, to XML that reads back', () => {
+    fc.assert(
+      fc.property(arbitraryConversion, ({ vmi, circumstances }) => {
+        const before = structuredClone(vmi);
+        const once = convertVmi(vmi, resolveConverterContext(vmi, circumstances));
+        const xml = renderDomainXml(once.Spec);
+        expect(renderDomainXml(convertVmi(vmi, resolveConverterContext(vmi, circumstances)).Spec)).toBe(xml);
+        expect(vmi, 'the VMI is not touched').toEqual(before);
+        const read = parseDomainXml(xml);
+        expect(read.Devices.Disks?.length ?? 0).toBe(once.Spec.Devices.Disks?.length ?? 0);
+        expect(read.Name).toBe(once.Spec.Name);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test('gives every disk a name of its own, and every virtio disk an IO thread that exists', () => {
+    fc.assert(
+      fc.property(arbitraryConversion, ({ vmi, circumstances }) => {
+        const { Spec } = convertVmi(vmi, resolveConverterContext(vmi, circumstances));
+        const devices = (Spec.Devices.Disks ?? []).map(({ Target }) => Target?.Device);
+        expect(new Set(devices).size).toBe(devices.length);
+        for (const { Driver } of Spec.Devices.Disks ?? []) {
+          if (Driver?.IOThread === undefined) continue;
+          expect(Driver.IOThread).toBeGreaterThan(0);
+          expect(Driver.IOThread).toBeLessThanOrEqual(Spec.IOThreads?.IOThreads ?? 0);
+        }
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  test('a context serves any number of conversions: none leaves a trace in it', () => {
+    fc.assert(
+      fc.property(arbitraryConversion, ({ vmi, circumstances }) => {
+        const context = resolveConverterContext(vmi, circumstances);
+        const first = renderDomainJson(convertVmi(vmi, context));
+        expect(renderDomainJson(convertVmi(vmi, context))).toBe(first);
+      }),
+      { numRuns: 50 },
+    );
+  });
+});

@@ -19,7 +19,7 @@ export interface NotifyGateDeps {
   readonly log: Logger;
 }
 
-/** The door for one VMI's pipe. */
+/** The door for one VMI's pipe. Disposing of it lets nobody in any more; who is in may stay for a while. */
 export interface NotifyDoor extends Disposable {
   accept(connection: Duplex): void;
 }
@@ -42,6 +42,8 @@ const MAX_FAILURES = 10;
 const STABLE_RUN_MS = 60_000;
 const STOP_LIMIT_MS = 10_000;
 const RESTART_STEP_MS = 200;
+/** How long connections that are open may go on once their door is closed. */
+const LINGER_MS = 30_000;
 
 interface Door {
   readonly identity: PeerIdentity;
@@ -85,8 +87,12 @@ class Gate implements NotifyGate {
       },
       [Symbol.dispose]: () => {
         this.#doors.delete(door);
-        door.entrance?.[Symbol.dispose]();
+        const { entrance } = door;
         door.entrance = undefined;
+        if (entrance === undefined) return;
+        // A launcher tells the end of its domain after the handler has cleaned up; cut off, it would wait for 45 s.
+        if (entrance.connectionCount === 0) entrance[Symbol.dispose]();
+        else setTimeout(() => entrance[Symbol.dispose](), LINGER_MS).unref();
       },
     };
   }

@@ -17,3 +17,8 @@ export { createVmiPreparation } from './disks/vmi-preparation.ts';
 export type { VmiPreparationConfig, VmiPreparationDeps } from './disks/vmi-preparation.ts';
 export { createImagePort } from './disks/image-info.ts';
 export type { DiskDeps, DiskPaths, ImagePort, ToolPort } from './disks/ports.ts';
+export { createGuestNetwork } from './network/guest-network.ts';
+export type { GuestNetwork, GuestNetworkDeps, GuestNetworkOptions, PodLinks } from './network/guest-network.ts';
+export { createAnswerer } from './network/dhcp-server.ts';
+export type { Answer, Answerer, DhcpServer, DhcpServerConfig, Endpoint } from './network/dhcp-server.ts';
+export type { DhcpSettings, GuestRoute } from './network/dhcp-options.ts';

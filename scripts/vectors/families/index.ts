@@ -10,6 +10,8 @@ export interface FamilyEntry {
 /** Every family that the runner knows, by the name of its folder. */
 export const FAMILIES: ReadonlyMap<string, FamilyEntry> = new Map<string, FamilyEntry>([
   ['converter', { load: async () => (await import('./converter.ts')).runConverter }],
+  ['dhcp', { load: async () => (await import('./dhcp.ts')).runDhcp }],
+  ['handler', { load: async () => (await import('./handler.ts')).runHandler }],
   ['handler-phase', { load: async () => (await import('./handler-phase.ts')).runHandlerPhase }],
   ['network-phase1', { load: async () => (await import('./network-phase1.ts')).runNetworkPhase1 }],
   ['libvirt', { load: async () => (await import('./libvirt.ts')).runLibvirt }],

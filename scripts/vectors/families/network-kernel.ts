@@ -28,7 +28,7 @@ export class Faults {
 }
 
 /** A link of the kernel that the vectors were recorded on: a table, not a device. */
-interface FakeLink {
+export interface FakeLink {
   name: string;
   readonly index: number;
   readonly type: string;
@@ -100,6 +100,11 @@ export class FakeKernel {
         { ...link, addresses: addresses.filter((a) => !a.startsWith('fe80:') || !link.isUp).sort() },
       ]),
     );
+  }
+
+  /** The links as they are. */
+  table(): readonly Readonly<FakeLink>[] {
+    return this.#links;
   }
 
   macOf(name: string): string {

@@ -124,7 +124,7 @@ function completed(domainInterface: DomainInterface, guest: GuestInterface, pod:
   const device = pod.links.some((l) => l.name === tap) ? tap : podLink.name;
   return {
     ...domainInterface,
-    MAC: { MAC: iface.macAddress || podLink.mac },
+    MAC: { MAC: (iface.macAddress || podLink.mac).toLowerCase().replaceAll('-', ':') },
     MTU: { Size: String(podLink.mtu) },
     Target: { Device: device, Managed: 'no' },
   };

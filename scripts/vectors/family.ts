@@ -4,6 +4,8 @@ import type { Files } from '../testdata/bundle.ts';
 export interface CaseResult {
   readonly name: string;
   readonly differences: readonly string[];
+  /** Why the case was not run: a feature that the product does not have yet. */
+  readonly leftOut?: string;
 }
 
 /** Runs all cases of a folder through the public functions of the product. */

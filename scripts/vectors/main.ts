@@ -32,9 +32,11 @@ async function main(args: readonly string[]): Promise<number> {
   if (family === undefined) return usage(`unknown family ${name}`);
   const files = open(name, family, directory);
   if (files === undefined) return usage(`no folder ${directory ?? name}`);
-  const { passed, failures } = await runFamily(await family.load(), files);
+  const { passed, failures, leftOut } = await runFamily(await family.load(), files);
   for (const failure of failures) process.stdout.write(`${failure.name}: ${oneLine(failure.differences)}\n`);
-  if (passed + failures.length === 0) return usage(`no case of family ${name} in ${directory ?? 'the test data'}`);
+  for (const [reason, count] of leftOut) process.stdout.write(`${count} not run: ${reason}\n`);
+  if (passed + failures.length + leftOut.size === 0)
+    return usage(`no case of family ${name} in ${directory ?? 'the test data'}`);
   process.stdout.write(`${passed} passed, ${failures.length} failed\n`);
   return failures.length === 0 ? 0 : 1;
 }

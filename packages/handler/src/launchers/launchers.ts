@@ -107,9 +107,12 @@ export class Launchers implements AsyncDisposable {
    * Callers at the same time share one attempt.
    */
   async get(vmi: Vmi): Promise<CmdClient> {
+    const present = this.#entries.get(vmi.metadata.uid);
+    if (present?.client !== undefined) return present.client;
+    if (present?.connecting !== undefined) return present.connecting;
+    const socketFile = findLauncherSocket(vmi, this.#place);
     const entry = this.#ensure(ownerOf(vmi));
-    if (entry.client !== undefined) return entry.client;
-    entry.connecting ??= this.#connect(vmi, entry).finally(() => {
+    entry.connecting = this.#open(entry, socketFile, isNonRoot(vmi)).finally(() => {
       entry.connecting = undefined;
     });
     return entry.connecting;
@@ -178,10 +181,6 @@ export class Launchers implements AsyncDisposable {
     } catch {
       return undefined;
     }
-  }
-
-  async #connect(vmi: Vmi, entry: Entry): Promise<CmdClient> {
-    return this.#open(entry, findLauncherSocket(vmi, this.#place), isNonRoot(vmi));
   }
 
   async #open(entry: Entry, socketFile: string, nonRoot: boolean): Promise<CmdClient> {

@@ -1,13 +1,16 @@
-import { renderBytes } from '@virtwire/vm-model';
+import { renderBytes, renderQuantity } from '@virtwire/vm-model';
 import type { Domain } from '../model.ts';
 
-const UNIT_BYTES: Readonly<Record<string, bigint>> = {
-  b: 1n,
-  bytes: 1n,
+const NANO = 1_000_000_000n;
+const DECIMAL_UNIT_BYTES: Readonly<Record<string, bigint>> = {
   KB: 1_000n,
   MB: 1_000_000n,
   GB: 1_000_000_000n,
   TB: 1_000_000_000_000n,
+};
+const UNIT_BYTES: Readonly<Record<string, bigint>> = {
+  b: 1n,
+  bytes: 1n,
   k: 1n << 10n,
   KiB: 1n << 10n,
   M: 1n << 20n,
@@ -25,6 +28,10 @@ const UNIT_BYTES: Readonly<Record<string, bigint>> = {
  */
 export function guestMemory(domain: Domain): string | undefined {
   const current = domain.Spec.CurrentMemory;
-  const factor = UNIT_BYTES[current?.Unit ?? ''];
-  return factor === undefined ? undefined : renderBytes(BigInt(current?.Value ?? 0) * factor);
+  const unit = current?.Unit ?? '';
+  const value = BigInt(current?.Value ?? 0);
+  const decimal = DECIMAL_UNIT_BYTES[unit];
+  if (decimal !== undefined) return renderQuantity({ nano: value * decimal * NANO, format: 'DecimalSI' });
+  const factor = UNIT_BYTES[unit];
+  return factor === undefined ? undefined : renderBytes(value * factor);
 }

@@ -13,7 +13,11 @@ import type { Isolation } from '../parts.ts';
 export interface HostDiskDeps {
   readonly events: EventRecorder;
   readonly config: () => ClusterConfig;
+  /** Gives a new image to QEMU's user; `inPod` is its path below the launcher's root. Default: by its descriptor. */
+  readonly giveToQemu?: (file: SafePath, inPod: string) => void;
 }
+
+const giveAway = (file: SafePath): void => void file.ensureOwner(QEMU_ID, QEMU_ID);
 
 const DISKS_DIR = '/var/run/kubevirt-private/vmi-disks';
 const QEMU_ID = 107;
@@ -44,19 +48,24 @@ function availableBytes(directory: SafePath, reserve: number): bigint {
 }
 
 /** A sparse file of that size, owned by QEMU's user; nothing is left behind when it cannot be made. */
-function createSparse(directory: SafePath, name: string, bytes: bigint): void {
+function createSparse(directory: SafePath, name: string, bytes: bigint, give: (file: SafePath) => void): void {
   directory.touch(name, FILE_MODE);
   try {
     using file = directory.join(name);
     fs.truncateSync(file.procPath, Number(bytes));
-    file.ensureOwner(QEMU_ID, QEMU_ID);
+    give(file);
   } catch (error) {
     directory.unlink(name);
     throw error;
   }
 }
 
-function createOne({ events, config }: HostDiskDeps, vmi: Vmi, root: SafePath, volume: Volume): void {
+function createOne(
+  { events, config, giveToQemu = giveAway }: HostDiskDeps,
+  vmi: Vmi,
+  root: SafePath,
+  volume: Volume,
+): void {
   const disk = volume.hostDisk;
   if (disk?.type !== 'DiskOrCreate' || disk.path === '') return;
   const name = path.basename(disk.path);
@@ -78,7 +87,7 @@ function createOne({ events, config }: HostDiskDeps, vmi: Vmi, root: SafePath, v
     const message = `PV size too small: expected ${wanted} B, found ${available} B. Using it anyway, it is within ${percent} % toleration`;
     events.event(vmiRef(vmi), 'Normal', 'ToleratedSmallPV', message);
   }
-  createSparse(directory, name, size.bytes);
+  createSparse(directory, name, size.bytes, (file) => giveToQemu(file, `${inPod}/${name}`));
 }
 
 /**

@@ -1,0 +1,18 @@
+export { clusterConfig } from '../cluster-config.ts';
+export { createDomainStore } from '../domain-watch/domain-store.ts';
+export type { DomainStore } from '../domain-watch/domain-store.ts';
+export { HandlerError } from '../errors.ts';
+export { openGhostRecords } from '../ghost-records/ghost-records.ts';
+export type { GhostRecord, GhostRecords } from '../ghost-records/ghost-records.ts';
+export { connectLauncher } from '../launchers/launcher.ts';
+export { Launchers } from '../launchers/launchers.ts';
+export { setUpOwnership } from '../prepare/devices/ownership.ts';
+export type { LauncherRoot } from '../prepare/devices/launcher-root.ts';
+export { createHostDisks } from '../prepare/host-disk/create.ts';
+export { createPodInterfaceCache } from '../status/pod-interface-cache.ts';
+export { createVmController } from '../vmi/controller.ts';
+export type { VmController } from '../vmi/controller.ts';
+export { createExpectations } from '../vmi/expectations.ts';
+export { createIoErrorRetry } from '../vmi/io-error-retry.ts';
+export { GRPC_STATUS, startFakeLauncher } from './fake-launcher.ts';
+export type { FakeAnswer, FakeCall, FakeLauncher } from './fake-launcher.ts';

@@ -1,10 +1,9 @@
-import { join } from 'node:path';
 import { connectCmd, unwrap, vmiRequest } from '@virtwire/shared-proto';
 import { isConditionTrue, renderVmiJson } from '@virtwire/vm-model';
 import type { Vmi } from '@virtwire/vm-model';
 import { VirtwireError } from '../errors.ts';
 import { openNode } from '../node/standalone-node.ts';
-import { emptyDirsOf } from '../sandbox/pod-files.ts';
+import { launcherSocketOf } from '../sandbox/pod-files.ts';
 import { lockHolder } from '../state/file-lock.ts';
 import type { NodeLayout } from '../state/layout.ts';
 import { attachConsole, connectSerial } from './console.ts';
@@ -26,11 +25,6 @@ export interface ChangeRequest {
 const CONDITION_WAIT_MS = 15_000;
 const STOP_SLACK_MS = 90_000;
 
-/** The launcher's cmd socket of a pod. */
-export function launcherSocketOf(layout: NodeLayout, podUid: string): string {
-  return join(emptyDirsOf(layout.podsMount, podUid), 'sockets', 'launcher-sock');
-}
-
 async function callLauncher(
   { target, layout }: ChangeRequest,
   rpc: 'PauseVirtualMachine' | 'UnpauseVirtualMachine',
@@ -39,7 +33,7 @@ async function callLauncher(
   const record = findSandbox(layout, key);
   const { vmi } = findVmi(layout, key);
   try {
-    using client = await connectCmd(launcherSocketOf(layout, record.podUid));
+    using client = await connectCmd(launcherSocketOf(layout.podsMount, record.podUid));
     unwrap(await client.call(rpc, vmiRequest(renderVmiJson(vmi))));
   } catch (caught) {
     const verb = rpc === 'PauseVirtualMachine' ? 'pause' : 'unpause';

@@ -21,6 +21,8 @@ import { failed, handOver, scheduling } from './vmi-changes.ts';
 /** Makes and removes sandboxes; everything that touches the machine. */
 export interface SandboxPort {
   create(vmi: Vmi, podUid: string): Promise<SandboxRecord>;
+  /** Resolves when the launcher can start a VM without further ado. */
+  probe(podUid: string, signal: AbortSignal): Promise<void>;
   remove(podUid: string): Promise<void>;
 }
 
@@ -50,6 +52,8 @@ export interface Controller extends AsyncDisposable {
 
 const RETRY_MS = 1_000;
 const MAX_CREATE_TRIES = 3;
+/** A launcher that does not answer its probe is handed over all the same after this time: the handler copes. */
+const PROBE_PATIENCE_MS = 15_000;
 
 interface VmState {
   busy: boolean;
@@ -57,6 +61,8 @@ interface VmState {
   timer: NodeJS.Timeout | undefined;
   handle: PidHandle | undefined;
   sockets: FSWatcher | undefined;
+  /** Of the launcher: when its socket was seen first, and what became of asking it. */
+  probe: { readonly podUid: string; readonly since: number; state: 'asking' | 'answered' | 'failed' } | undefined;
   endedAt: number | undefined;
   finalAt: number | undefined;
   terminatedUid: string | undefined;
@@ -107,6 +113,7 @@ class StandaloneController implements Controller {
       timer: undefined,
       handle: undefined,
       sockets: undefined,
+      probe: undefined,
       endedAt: undefined,
       finalAt: undefined,
       terminatedUid: undefined,
@@ -194,7 +201,22 @@ class StandaloneController implements Controller {
     if (!existsSync(join(directory, 'launcher-sock'))) return false;
     state.sockets.close();
     state.sockets = undefined;
-    return true;
+    return this.#isAnswering(key, record.podUid, state);
+  }
+
+  #isAnswering(key: VmiKey, podUid: string, state: VmState): boolean {
+    const now = this.#deps.now();
+    const before = state.probe?.podUid === podUid ? state.probe : undefined;
+    if (before?.state === 'answered' || now - (before?.since ?? now) > PROBE_PATIENCE_MS) return true;
+    if (before?.state === 'asking') return false;
+    const probe: NonNullable<VmState['probe']> = { podUid, since: before?.since ?? now, state: 'asking' };
+    state.probe = probe;
+    const settle = (result: 'answered' | 'failed') => (): void => {
+      probe.state = result;
+      this.#trigger(key);
+    };
+    this.#deps.sandboxes.probe(podUid, this.#stopped.signal).then(settle('answered'), settle('failed'));
+    return false;
   }
 
   #isRunning(key: VmiKey, record: SandboxRecord, state: VmState): boolean {

@@ -6,7 +6,7 @@ export interface Observed {
   /** Someone asked for the VM to end. */
   readonly isDeleting: boolean;
   readonly sandbox: 'none' | 'running' | 'ended';
-  /** The launcher serves its cmd socket. */
+  /** The launcher answers its probe, or has had its time to. */
   readonly isLauncherReady: boolean;
   /** Milliseconds since the sandbox ended; 0 while it runs. */
   readonly endedForMs: number;
@@ -40,7 +40,7 @@ const KILL_PADDING_MS = 30_000;
 const EXIT_PATIENCE_MS = 15_000;
 const CLEANUP_PATIENCE_MS = 10_000;
 const LOOK_AGAIN_MS = 250;
-/** The socket's directory is watched; this is for a watch that missed it. */
+/** The socket's directory is watched, and the probe tells its end; this is for what was missed. */
 const LAUNCHER_LOOK_MS = 1_000;
 
 const wait = (reason: string, requeueAfterMs = LOOK_AGAIN_MS): Step => ({ kind: 'wait', reason, requeueAfterMs });

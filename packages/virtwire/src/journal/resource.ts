@@ -3,6 +3,8 @@ export type Resource =
   | { readonly kind: 'directory'; readonly path: string }
   | { readonly kind: 'mount'; readonly path: string }
   | { readonly kind: 'netns'; readonly name: string }
+  /** The directory that `ip netns` mounts on itself when it makes the first namespace. */
+  | { readonly kind: 'netnsRoot'; readonly path: string }
   | { readonly kind: 'cni'; readonly containerId: string; readonly netnsPath: string; readonly configFile: string }
   | { readonly kind: 'link'; readonly name: string }
   | { readonly kind: 'nft'; readonly family: string; readonly table: string }

@@ -12,6 +12,8 @@ type Undo = { readonly [K in Resource['kind']]: (resource: Extract<Resource, { k
 const CGROUP_ROOT = '/sys/fs/cgroup';
 const CGROUP_TRIES = 50;
 const KILL_TRIES = 50;
+/** Mounts on one path, one over the other. */
+const MAX_MOUNTS = 8;
 const STEP_MS = 100;
 
 /** True when a tool says that what it should remove is not there. */
@@ -67,6 +69,22 @@ async function killProcess(pid: number, startTicks: string): Promise<void> {
   }
 }
 
+/** Others may have made namespaces meanwhile: then the directory stays. */
+function removeIfEmpty(path: string): void {
+  try {
+    if (readdirSync(path).length > 0) return;
+  } catch (caught) {
+    if (hasCode(caught, 'ENOENT')) return;
+    throw caught;
+  }
+  unmountAll(path);
+  rmdirSync(path);
+}
+
+function unmountAll(path: string): void {
+  for (let i = 0; i < MAX_MOUNTS && unmount(path); i += 1);
+}
+
 function restoreSysctl(path: string, before: string): void {
   if (readFileSync(path, 'utf8') !== before) writeFileSync(path, before);
 }
@@ -75,10 +93,9 @@ function restoreSysctl(path: string, before: string): void {
 function undoTable(run: RunTool): Undo {
   return {
     directory: ({ path }) => rmSync(path, { recursive: true, force: true }),
-    mount: ({ path }) => {
-      for (let i = 0; i < 8 && unmount(path); i += 1);
-    },
+    mount: ({ path }) => unmountAll(path),
     netns: ({ name }) => unlessAbsent(run('ip', ['netns', 'delete', name])),
+    netnsRoot: ({ path }) => removeIfEmpty(path),
     cni: (resource) => deletePodNetwork(run, resource),
     link: ({ name }) => unlessAbsent(run('ip', ['link', 'delete', name])),
     nft: ({ family, table }) => unlessAbsent(run('nft', ['delete', 'table', family, table])),

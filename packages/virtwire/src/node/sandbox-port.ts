@@ -11,6 +11,7 @@ import type { Installation } from '../sandbox/installation.ts';
 import { SANDBOX_ROOT } from '../sandbox/installation.ts';
 import { createSandbox, removeSandbox } from '../sandbox/sandbox.ts';
 import type { SandboxDeps } from '../sandbox/sandbox.ts';
+import { probeLauncher } from './readiness.ts';
 import { launcherLogOf, touch } from './logs.ts';
 
 /** Annotation of a stored VMI: the manifest that it came from. */
@@ -53,6 +54,7 @@ export function vmSandboxes(deps: VmSandboxDeps): SandboxPort {
       const keep = metadata.annotations?.[KEEP_ANNOTATION] === 'true';
       return { ...sandbox, vmiUid: metadata.uid, namespace: metadata.namespace, name: metadata.name, keep };
     },
+    probe: (podUid, signal) => probeLauncher(deps.layout, podUid, signal),
     remove: (podUid) => removeSandbox(deps, podUid),
   };
 }

@@ -11,6 +11,11 @@ export function emptyDirsOf(podsDir: string, podUid: string): string {
   return join(podsDir, podUid, 'volumes', 'kubernetes.io~empty-dir');
 }
 
+/** The launcher's cmd socket of a pod. */
+export function launcherSocketOf(podsDir: string, podUid: string): string {
+  return join(emptyDirsOf(podsDir, podUid), 'sockets', 'launcher-sock');
+}
+
 /**
  * Makes the emptyDirs of a launcher pod as a kubelet does: owner root, group 107 (the pod's fsGroup), mode 02777.
  *

@@ -1,7 +1,7 @@
-import { closeSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { spawn } from 'node:child_process';
-import { mount, readProcessStat } from '@virtwire/host';
+import { isMountPoint, mount, readProcessStat } from '@virtwire/host';
 import { errorText, VirtwireError } from '../errors.ts';
 import type { Journal } from '../journal/journal.ts';
 import { NODE_OWNER } from '../journal/resource.ts';
@@ -47,6 +47,7 @@ export interface SandboxDeps {
 }
 
 const UPPER_SIZE = '64m';
+const NETNS_DIR = '/run/netns';
 
 /** Name of the network namespace of a pod. */
 export function netnsNameOf(podUid: string): string {
@@ -89,7 +90,8 @@ async function makeNetwork(deps: SandboxDeps, podUid: string): Promise<{ ip: str
   const { run, journal, layout } = deps;
   const configFile = await ensureNodeNetwork(run, journal, layout);
   const name = netnsNameOf(podUid);
-  const netnsPath = `/run/netns/${name}`;
+  const netnsPath = `${NETNS_DIR}/${name}`;
+  if (!isMountPoint(NETNS_DIR)) journal.record(NODE_OWNER, { kind: 'netnsRoot', path: NETNS_DIR });
   journal.record(podUid, { kind: 'netns', name });
   await run('ip', ['netns', 'add', name]);
   await run('ip', ['-n', name, 'link', 'set', 'lo', 'up']);
@@ -166,13 +168,4 @@ export async function createSandbox(deps: SandboxDeps, request: SandboxRequest):
 /** Removes a sandbox with everything in it. Idempotent. */
 export async function removeSandbox(deps: SandboxDeps, podUid: string): Promise<void> {
   await releaseOwner(deps.journal, deps.run, podUid);
-}
-
-/** Removes everything a node has made, sandboxes first. */
-export async function removeEverything({ journal, run, layout }: SandboxDeps): Promise<void> {
-  const owners = new Set(journal.entries().map((entry) => entry.owner));
-  owners.delete(NODE_OWNER);
-  for (const owner of owners) await releaseOwner(journal, run, owner);
-  await releaseOwner(journal, run, NODE_OWNER);
-  rmSync(layout.runDir, { recursive: true, force: true });
 }

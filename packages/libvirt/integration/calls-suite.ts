@@ -49,7 +49,6 @@ export function testCalls(kind: HarnessKind): void {
         ErrorNumber.XML_ERROR,
         /os <type> must be/,
       ],
-      ['an unknown device target', '<domain/>', ErrorNumber.XML_ERROR, /./],
     ])('refuses to define %s', async (_title, xml, code, text) => {
       const connection = await daemon.connect();
       const error = await connection.defineDomainXml(xml).catch((caught: unknown) => caught);

@@ -1,9 +1,8 @@
-import { writeFileSync } from 'node:fs';
+import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DomainDeviceModifyFlags as Modify, DomainXMLFlags, ErrorNumber } from '@virtwire/libvirt';
 import { describe, expect, test } from 'vitest';
-import { domainXml, useDaemon } from './fixture.ts';
-import { eventually } from './harness.ts';
+import { domainXml, Recording, useDaemon } from './fixture.ts';
 import type { HarnessKind } from './harness.ts';
 
 /** Devices that come and go. */
@@ -14,18 +13,20 @@ export function testDevices(kind: HarnessKind): void {
     test('attaches and detaches a disk in the running domain and its definition, with events', async () => {
       const connection = await daemon.connect();
       const path = join(daemon.harness.directory, 'disk.img');
-      writeFileSync(path, Buffer.alloc(1 << 20), { mode: 0o666 });
+      writeFileSync(path, Buffer.alloc(1 << 20));
+      // A session daemon runs under another user.
+      chmodSync(path, 0o666);
       const usb = "<controller type='usb' model='qemu-xhci'/>";
       const domain = await connection.defineDomainXml(domainXml('disks', { devices: usb }));
       await domain.create();
-      const added: string[] = [];
-      const removed: string[] = [];
-      await connection.onDomainEvent('deviceAdded', (event) => added.push(event.devAlias));
-      await connection.onDomainEvent('deviceRemoved', (event) => removed.push(event.devAlias));
+      const added = new Recording<string>();
+      const removed = new Recording<string>();
+      await connection.onDomainEvent('deviceAdded', (event) => added.add(event.devAlias));
+      await connection.onDomainEvent('deviceRemoved', (event) => removed.add(event.devAlias));
       const disk = `<disk type='file' device='disk'><driver name='qemu' type='raw'/><source file='${path}'/><target dev='sda' bus='usb'/></disk>`;
 
       await domain.attachDevice(disk, Modify.LIVE | Modify.CONFIG);
-      expect(added).toEqual(['usb-disk0']);
+      expect(await added.next(1)).toEqual(['usb-disk0']);
       expect(await domain.getXmlDesc()).toContain(path);
       expect(await domain.getXmlDesc(DomainXMLFlags.INACTIVE)).toContain(path);
       await expect(domain.attachDevice(disk, Modify.LIVE)).rejects.toMatchObject({ kind: 'Daemon' });
@@ -36,8 +37,7 @@ export function testDevices(kind: HarnessKind): void {
       expect(stats?.params.text('block.0.name')).toBe('sda');
 
       await domain.detachDevice(disk, Modify.LIVE | Modify.CONFIG);
-      await eventually('the removal', () => removed.length === 1);
-      expect(removed).toEqual(['usb-disk0']);
+      expect(await removed.next(1)).toEqual(['usb-disk0']);
       expect(await domain.getXmlDesc()).not.toContain(path);
       expect(await domain.getXmlDesc(DomainXMLFlags.INACTIVE)).not.toContain(path);
       await expect(domain.detachDevice(disk, Modify.LIVE)).rejects.toMatchObject({

@@ -2,6 +2,7 @@ import { connect } from '@virtwire/libvirt';
 import type { Connection, DomainEvent } from '@virtwire/libvirt';
 import { tinyDomainXml } from '@virtwire/libvirt/testing';
 import { afterAll, afterEach, beforeAll } from 'vitest';
+import { eventually } from './harness.ts';
 import type { Harness, HarnessKind } from './harness.ts';
 
 /** One daemon for a group of tests; each test gets a fresh connection and leaves no domain. */
@@ -45,7 +46,8 @@ export function useDaemon(kind: HarnessKind): Fixture {
 async function removeDomains(harness: Harness): Promise<void> {
   await using connection = await connect(harness.connectOptions);
   for (const domain of await connection.listAllDomains()) {
-    if (await domain.isActive()) await domain.destroy();
+    // A daemon that has just been restarted may be finding out that the guest is gone.
+    if (await domain.isActive()) await domain.destroy().catch(() => undefined);
     await domain.undefine().catch(() => undefined);
   }
 }
@@ -55,11 +57,29 @@ export function domainXml(name: string, more: Partial<Parameters<typeof tinyDoma
   return tinyDomainXml({ name, ...more });
 }
 
+/** What was recorded so far; `next` waits for that many more and takes them out. */
+export class Recording<T> {
+  readonly #seen: T[] = [];
+
+  readonly add = (one: T): void => {
+    this.#seen.push(one);
+  };
+
+  get all(): readonly T[] {
+    return this.#seen;
+  }
+
+  async next(count: number): Promise<T[]> {
+    await eventually(`${String(count)} events, have ${JSON.stringify(this.#seen)}`, () => this.#seen.length >= count);
+    return this.#seen.splice(0);
+  }
+}
+
 /** Records lifecycle events as `NAME event/detail`. */
-export async function recordLifecycle(connection: Connection): Promise<string[]> {
-  const seen: string[] = [];
+export async function recordLifecycle(connection: Connection): Promise<Recording<string>> {
+  const seen = new Recording<string>();
   await connection.onDomainEvent('lifecycle', (event: DomainEvent<'lifecycle'>) => {
-    seen.push(`${event.domain.name} ${String(event.event)}/${String(event.detail)}`);
+    seen.add(`${event.domain.name} ${String(event.event)}/${String(event.detail)}`);
   });
   return seen;
 }

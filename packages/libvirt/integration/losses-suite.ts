@@ -70,7 +70,7 @@ export function testLosses(kind: HarnessKind): void {
       expect(happened.at(-1)).toMatchObject({ kind: 'reconnected', gapMs: expect.any(Number) as number });
       expect((await domain.getState()).state).toBe(DomainState.RUNNING);
       await domain.suspend();
-      expect(seen).toContain('stays 3/0');
+      await eventually('the suspended event', () => seen.all.includes('stays 3/0'));
     });
 
     test('waits for a daemon that is not there yet, for as long as asked', async () => {

@@ -67,21 +67,25 @@ function broken(text: string, at: number, what: string): Error {
   return daemonError(ErrorNumber.XML_DETAIL, ErrorDomain.DOMAIN, `(domain_definition):${String(line)}: ${what}`);
 }
 
-/** Prints as libvirt does: two spaces per level, single quotes. */
-export function renderXml(element: XmlElement, indent = ''): string {
-  const attributes = Object.entries(element.attributes).map(([name, value]) => ` ${name}='${encode(value)}'`);
+/** Prints as libvirt does: two spaces per level, single quotes, but users' metadata with double quotes. */
+export function renderXml(element: XmlElement, indent = '', quote: "'" | '"' = "'"): string {
+  const attributes = Object.entries(element.attributes).map(
+    ([name, value]) =>
+      ` ${name}=${quote}${encode(value).replaceAll(quote, quote === '"' ? '&quot;' : '&apos;')}${quote}`,
+  );
+  const inner = element.name === 'metadata' ? '"' : quote;
   const start = `${indent}<${element.name}${attributes.join('')}`;
   const elements = element.children.filter((child) => typeof child !== 'string');
   const text = element.children.filter((child) => typeof child === 'string').join('');
   if (elements.length > 0) {
-    const inner = elements.map((child) => renderXml(child, `${indent}  `)).join('');
-    return `${start}>\n${inner}${indent}</${element.name}>\n`;
+    const body = elements.map((one) => renderXml(one, `${indent}  `, inner)).join('');
+    return `${start}>\n${body}${indent}</${element.name}>\n`;
   }
   return text.trim() === '' ? `${start}/>\n` : `${start}>${encode(text)}</${element.name}>\n`;
 }
 
 function encode(text: string): string {
-  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll("'", '&apos;');
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 }
 
 /** Child elements, of one name if given. */

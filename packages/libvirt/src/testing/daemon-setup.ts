@@ -35,6 +35,9 @@ export function findTool(name: string): string | undefined {
   });
 }
 
+/** Opening a console makes a lock file there, which a killed daemon leaves behind. */
+const LOCK = ['lock', '/var/lock'] as const;
+
 /** Each host directory of libvirt, and the folder that is bound over it. */
 const BOUND = [
   ['etc', '/etc/libvirt'],
@@ -42,6 +45,7 @@ const BOUND = [
   ['cache', '/var/cache/libvirt'],
   ['log', '/var/log/libvirt'],
   ['run', '/run/libvirt'],
+  LOCK,
 ] as const;
 
 // Paths come as arguments: nothing is put into the script's text.
@@ -64,11 +68,9 @@ export function prepareSystem(setup: DaemonSetup): DaemonCommand {
   const binds = BOUND.flatMap(([folder, target]) => [join(directory, folder), target]);
   const users = writeUserFiles(directory).flatMap(([copy, target]) => [copy, target]);
   const daemon = [program, '-f', join(directory, 'daemon.conf'), '-p', join(directory, 'daemon.pid')];
-  const file = findTool('unshare') ?? 'unshare';
   return {
     program,
-    file,
-    args: ['--mount', '--propagation', 'private', 'sh', '-c', BIND_AND_EXEC, 'sh', ...binds, ...users, '--', ...daemon],
+    ...inMountNamespace([...binds, ...users], daemon),
     environment: { PATH: SYSTEM_PATH },
     uri: 'qemu:///system',
     socketPath: join(directory, 'sock', socketName(program)),
@@ -76,10 +78,10 @@ export function prepareSystem(setup: DaemonSetup): DaemonCommand {
   };
 }
 
-/** An unprivileged daemon under another user. */
+/** An unprivileged daemon under another user, with lock files of its own. */
 export function prepareSession(setup: DaemonSetup, uid: number): DaemonCommand {
   const { directory, program } = setup;
-  for (const name of ['sock', 'runtime', 'config', 'config/libvirt', 'cache', 'data', 'home']) {
+  for (const name of ['sock', 'runtime', 'config', 'config/libvirt', 'cache', 'data', 'home', LOCK[0]]) {
     mkdirSync(join(directory, name), { mode: 0o700 });
     chownSync(join(directory, name), uid, uid);
   }
@@ -90,8 +92,14 @@ export function prepareSession(setup: DaemonSetup, uid: number): DaemonCommand {
   const pidFile = join(directory, 'runtime', 'daemon.pid');
   return {
     program,
-    file: findTool('setpriv') ?? 'setpriv',
-    args: [...identity, program, '-f', join(directory, 'daemon.conf'), '-p', pidFile],
+    ...inMountNamespace(
+      [join(directory, LOCK[0]), LOCK[1]],
+      [
+        findTool('setpriv') ?? 'setpriv',
+        ...identity,
+        ...[program, '-f', join(directory, 'daemon.conf'), '-p', pidFile],
+      ],
+    ),
     environment: {
       PATH: SYSTEM_PATH,
       HOME: join(directory, 'home'),
@@ -104,6 +112,14 @@ export function prepareSession(setup: DaemonSetup, uid: number): DaemonCommand {
     socketPath: join(directory, 'sock', socketName(program)),
     guestPidDirectory: join(directory, 'runtime/libvirt/qemu/run'),
   };
+}
+
+function inMountNamespace(
+  binds: readonly string[],
+  command: readonly string[],
+): { readonly file: string; readonly args: readonly string[] } {
+  const args = ['--mount', '--propagation', 'private', 'sh', '-c', BIND_AND_EXEC, 'sh', ...binds, '--', ...command];
+  return { file: findTool('unshare') ?? 'unshare', args };
 }
 
 const QEMU_CONFIGURATION = `

@@ -196,7 +196,7 @@ function readMetadata(description: XmlElement, type: number, uri: string | null)
   const found = metadataElement(description, uri);
   if (found === undefined) return missing();
   // The daemon hands the element out without the prefix that it has inside the domain.
-  return renderXml(withoutPrefix(found)).trimEnd();
+  return renderXml(withoutPrefix(found), '', '"').trimEnd();
 }
 
 function withoutPrefix(element: XmlElement): XmlElement {

@@ -202,7 +202,7 @@ export type {
   VmiInput,
   VmiWatchdog,
 } from './vmi/devices.ts';
-export type { DhcpOptions, Network, Port, VmiInterface } from './vmi/networks.ts';
+export type { DhcpOptions, Network, Port, PortRange, VmiInterface } from './vmi/networks.ts';
 export type {
   AccessCredential,
   CloudInitSource,
@@ -218,8 +218,10 @@ export type {
   DomainMemoryDumpInfo,
   KernelBootStatus,
   MemoryStatus,
+  MigratedVolume,
   PersistentVolumeClaimInfo,
   PhaseTransitionTimestamp,
+  VmiBackupStatus,
   VmiGuestOsInfo,
   VmiInterfaceStatus,
   VmiPhase,

@@ -70,4 +70,7 @@ export interface MigrationConfiguration {
   network?: string;
   matchSELinuxLevelOnMigration?: boolean;
   utilityVolumesTimeout?: Int64;
+  maxDowntimeMs?: Int64;
+  /** Settings without a promise; carried to the launcher as they are. */
+  experimental?: Record<string, unknown>;
 }

@@ -20,6 +20,7 @@ export interface VmiInterface {
   macvtap?: object;
   binding?: { name: string };
   ports?: Port[];
+  portRanges?: PortRange[];
   macAddress?: string;
   bootOrder?: number;
   pciAddress?: string;
@@ -34,6 +35,14 @@ export interface Port {
   name?: string;
   protocol?: string;
   port: number;
+}
+
+/** Ports in a row that masquerade forwards. */
+export interface PortRange {
+  name?: string;
+  protocol?: string;
+  start: number;
+  end: number;
 }
 
 /** `dhcpOptions` of an interface. */

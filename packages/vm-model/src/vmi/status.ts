@@ -18,7 +18,7 @@ export interface VmiStatus {
   migrationState?: MigrationState;
   migrationMethod?: string;
   migrationTransport?: string;
-  migratedVolumes?: unknown[];
+  migratedVolumes?: MigratedVolume[];
   qosClass?: string;
   launcherContainerImageVersion?: string;
   evacuationNodeName?: string;
@@ -126,8 +126,28 @@ export interface KernelBootStatus {
   initrdInfo?: { checksum?: number };
 }
 
+/** A volume whose storage moves during a migration. */
+export interface MigratedVolume {
+  volumeName: string;
+  sourcePVCInfo?: PersistentVolumeClaimInfo;
+  destinationPVCInfo?: PersistentVolumeClaimInfo;
+}
+
 /** `status.changedBlockTracking`. */
 export interface ChangedBlockTracking {
   state?: string;
-  backupStatus?: unknown;
+  backupStatus?: VmiBackupStatus;
+}
+
+/** The backup that runs or ran last. */
+export interface VmiBackupStatus {
+  backupName?: string;
+  startTimestamp?: Timestamp | null;
+  endTimestamp?: Timestamp | null;
+  completed?: boolean;
+  failed?: boolean;
+  backupMsg?: string;
+  checkpointName?: string;
+  volumes?: { volumeName?: string; diskTarget?: string; dataEndpoint?: string; mapEndpoint?: string }[];
+  quiesceStatus?: string;
 }

@@ -3,7 +3,8 @@ import { parseJson, renderJson } from '../json/lossless.ts';
 import type { Vmi } from './vmi.ts';
 
 /**
- * Reads the JSON of a VMI and keeps every field, known or not; integers beyond 2^53 become bigint.
+ * Reads the JSON of a VMI and keeps every field, known or not; integers beyond 2^53 become bigint. `null` in the spec
+ * means not set, as for Go, and is left out, so that nobody has to look for it.
  *
  * Only the shape that every user of a VMI relies on is checked: metadata, spec, spec.domain and spec.domain.devices
  * exist afterwards.
@@ -17,6 +18,7 @@ export function parseVmiJson(text: string): Vmi {
   const spec = ensureObject(vmi, 'spec', 'spec');
   const domain = ensureObject(spec, 'domain', 'spec.domain');
   ensureObject(domain, 'devices', 'spec.domain.devices');
+  dropNulls(spec);
   if (vmi['status'] !== undefined) ensureObject(vmi, 'status', 'status');
   return vmi as unknown as Vmi;
 }
@@ -31,6 +33,14 @@ function ensureObject(parent: Record<string, unknown>, key: string, path: string
   }
   parent[key] = value;
   return value as Record<string, unknown>;
+}
+
+function dropNulls(value: unknown): void {
+  if (typeof value !== 'object' || value === null) return;
+  for (const [key, item] of Object.entries(value)) {
+    if (item === null && !Array.isArray(value)) Reflect.deleteProperty(value, key);
+    else dropNulls(item);
+  }
 }
 
 /** Prints a VMI with everything it carries, compact. */

@@ -24,6 +24,16 @@ describe('VMI JSON', () => {
     expect(renderVmiJson(vmi)).toBe(text);
   });
 
+  test('null in the spec means not set; elsewhere it stays', () => {
+    const text =
+      '{"metadata":{"creationTimestamp":null},"spec":{"domain":{"devices":null,"cpu":null,"clock":{"utc":null}},' +
+      '"volumes":[{"name":"a","hostDisk":null}]},"status":{"conditions":[{"type":"Ready","lastProbeTime":null}]}}';
+    expect(renderVmiJson(parseVmiJson(text))).toBe(
+      '{"metadata":{"creationTimestamp":null},"spec":{"domain":{"devices":{},"clock":{}},' +
+        '"volumes":[{"name":"a"}]},"status":{"conditions":[{"type":"Ready","lastProbeTime":null}]}}',
+    );
+  });
+
   test('what everyone relies on exists afterwards', () => {
     const vmi = parseVmiJson('{"metadata":{"name":"a"},"spec":{}}');
     expect(vmi.spec.domain.devices).toEqual({});

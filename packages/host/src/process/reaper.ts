@@ -24,27 +24,37 @@ export interface ReaperOptions {
 
 /**
  * Collects orphans that the kernel gave to this process (it is PID 1 or a child subreaper). libuv waits for its own
- * children by pid, right when SIGCHLD arrives; an orphan stays a zombie. So a child is collected only if it is still a
- * zombie at a second look, after libuv has had its turn, and `isOwnChild` denies it. Looks at each SIGCHLD and every
- * 10 s, since several deaths may arrive as one signal.
+ * children by pid, right when SIGCHLD arrives, and {@link runTool} within 50 ms; an orphan stays a zombie. So a child is
+ * collected only if it is still a zombie half a second after it was first seen as one, with turns of the event loop in
+ * between, and `isOwnChild` denies it. Looks at each SIGCHLD and every 10 s, since several deaths may arrive as one
+ * signal.
  */
 export function startReaper(options: ReaperOptions): Disposable {
-  const suspects = new Set<number>();
-  let second: NodeJS.Timeout | undefined;
+  const firstSeenAtMs = new Map<number, number>();
+  let next: NodeJS.Timeout | undefined;
   let stopped = false;
 
   const look = (): void => {
     if (stopped) return;
+    const nowMs = performance.now();
     const zombies = childrenOf(process.pid).filter((p) => p.state === 'Z' && !options.isOwnChild(p.pid));
-    for (const zombie of zombies.filter((z) => suspects.has(z.pid))) {
-      const reaped = reap(zombie.pid, zombie.comm);
-      if (reaped !== undefined) options.onReaped?.(reaped);
+    const pids = new Set(zombies.map((z) => z.pid));
+    for (const pid of firstSeenAtMs.keys()) if (!pids.has(pid)) firstSeenAtMs.delete(pid);
+    for (const { pid, comm } of zombies) {
+      const seenAtMs = firstSeenAtMs.get(pid);
+      if (seenAtMs === undefined) firstSeenAtMs.set(pid, nowMs);
+      else if (nowMs - seenAtMs >= SECOND_LOOK_MS) {
+        firstSeenAtMs.delete(pid);
+        const reaped = reap(pid, comm);
+        if (reaped !== undefined) options.onReaped?.(reaped);
+      }
     }
-    const fresh = zombies.filter((z) => !suspects.has(z.pid)).map((z) => z.pid);
-    suspects.clear();
-    for (const pid of fresh) suspects.add(pid);
-    // The second look comes after a poll phase of the event loop, where libuv collects its own children.
-    if (fresh.length > 0) second ??= setTimeout(() => ((second = undefined), setImmediate(look)), SECOND_LOOK_MS);
+    if (firstSeenAtMs.size > 0) next ??= setTimeout(lookAfterPoll, SECOND_LOOK_MS);
+  };
+  /** After a poll phase of the event loop, in which libuv collects its own children, even if the loop was held up. */
+  const lookAfterPoll = (): void => {
+    next = undefined;
+    setImmediate(look);
   };
 
   const sweep = setInterval(look, options.sweepMs ?? SWEEP_MS);
@@ -55,7 +65,7 @@ export function startReaper(options: ReaperOptions): Disposable {
     [Symbol.dispose](): void {
       stopped = true;
       clearInterval(sweep);
-      clearTimeout(second);
+      clearTimeout(next);
       process.off('SIGCHLD', look);
     },
   };

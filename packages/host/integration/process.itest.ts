@@ -1,0 +1,46 @@
+import * as fs from 'node:fs';
+import * as os from 'node:os';
+import * as path from 'node:path';
+import { expect, test } from 'vitest';
+import { runTool } from '../src/index.ts';
+
+const ROOT = path.resolve(import.meta.dirname, '../../..');
+
+async function runFixture(unshare: readonly string[], name: string, ...args: string[]): Promise<unknown> {
+  const program = [process.execPath, '-C', '@virtwire/source', path.join(import.meta.dirname, name)];
+  const { stdout } = await runTool('unshare', [...unshare, ...program, ...args], { cwd: ROOT, timeoutMs: 120_000 });
+  return JSON.parse(stdout);
+}
+
+test('FM-9.1 PID 1 collects every orphan and none of Node’s own children', async () => {
+  expect(await runFixture(['--pid', '--fork', '--mount-proc'], 'pid-one.ts')).toEqual({
+    pid: 1,
+    children: Array.from({ length: 20 }, (_, i) => i),
+    missing: 0,
+    codes: [
+      [7, null],
+      [null, 'SIGKILL'],
+    ],
+  });
+});
+
+test('mounts, device nodes and unmounts through held paths', async () => {
+  const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'virtwire-mounts-'));
+  try {
+    expect(await runFixture(['--mount', '--propagation', 'private'], 'mounts.ts', directory)).toEqual({
+      isReadOnly: 'EROFS',
+      wasMounted: true,
+      merged: ['above', 'below'],
+      lower: ['below'],
+      bound: '1',
+      nullIsEmpty: true,
+      missing: 'ENOENT',
+      unmounted: [true, true, true, true],
+      again: false,
+      isMounted: false,
+      work: true,
+    });
+  } finally {
+    fs.rmSync(directory, { recursive: true });
+  }
+});

@@ -150,7 +150,8 @@ function handlersOf(
       agent: store,
       stats,
     }),
-    guestPing: ({ domainName: name }) => pingGuest({ libvirt, metadata, log, areProbesPaused, sendK8sEvent }, name),
+    guestPing: ({ domainName: name }) =>
+      pingGuest({ libvirt, metadata, clock, log, areProbesPaused, sendK8sEvent }, name),
   };
 }
 

@@ -22,7 +22,7 @@ import { shutDownGracefully } from './monitor/node-shutdown.ts';
 import { monitorQemu } from './monitor/qemu-monitor.ts';
 import { readPidFile, readProcessState } from './monitor/qemu-process.ts';
 import { waitForDomain } from './monitor/wait-for-domain.ts';
-import { createPreparation, hasHypervisorDevice } from './preparation.ts';
+import { createPreparation, hasHypervisor } from './preparation.ts';
 import type { Preparation } from './preparation.ts';
 
 /** What a launcher gets from the process that it is. */
@@ -55,12 +55,10 @@ async function start(launcher: LauncherProcess): Promise<Running> {
   const connection = await connectToDaemon(daemons.socketPath, flags.runAsNonroot, daemons.name, log);
   connecting.end();
   const libvirt = libvirtPort(connection);
-  const hasDevice = hasHypervisorDevice(flags);
-  void warmUpLibvirt(libvirt, hasDevice || !flags.allowEmulation ? 'kvm' : 'qemu', log);
   const line = createHandlerLine(paths.notifyPipe);
   const ending = new AbortController();
   const failure = Promise.withResolvers<never>();
-  const preparation = createPreparation(flags, launcher.env, hasDevice, log, failure.reject);
+  const preparation = createPreparation(flags, launcher.env, log, () => connection.getLibVersion(), failure.reject);
   const graph = createGraph(flags, paths, {
     libvirt,
     notify: line,
@@ -72,7 +70,10 @@ async function start(launcher: LauncherProcess): Promise<Running> {
   });
   const [server] = await Promise.all([
     startCmdServer(graph.handlers, paths, clock, log),
-    subscribeToDomainEvents(connection, graph.loop, log),
+    subscribeToDomainEvents(connection, graph.loop, log).then(() => {
+      // Not before the registrations, which would wait for the probe, and with them the launcher's readiness.
+      void warmUpLibvirt(libvirt, hasHypervisor(flags) ? 'kvm' : 'qemu', log);
+    }),
   ]);
   void graph.loop.run(ending.signal);
   server.markReady();
@@ -163,6 +164,9 @@ async function live(launcher: LauncherProcess, running: Running): Promise<void> 
 export async function runLauncher(launcher: LauncherProcess): Promise<void> {
   using _reaper = process.pid === 1 ? startReaper({ isOwnChild: (pid) => launcher.daemons.owns(pid) }) : undefined;
   const running = await start(launcher);
-  await Promise.race([live(launcher, running), running.failure]);
-  await stop(launcher, running);
+  try {
+    await Promise.race([live(launcher, running), running.failure]);
+  } finally {
+    await stop(launcher, running);
+  }
 }

@@ -1,4 +1,4 @@
-#!/usr/bin/env -S node -C @virtwire/source
+#!/usr/bin/env node
 import { writeSync } from 'node:fs';
 import { createLogger } from '@virtwire/telemetry';
 import type { Logger } from '@virtwire/telemetry';

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { accessSync, constants, readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { runTool } from '@virtwire/host';
@@ -22,9 +22,17 @@ const ARCHITECTURES: Readonly<Record<string, Architecture>> = { x64: 'amd64', ar
 /** What turns VMIs into domains that can start, and what it keeps running for them. */
 export interface Preparation extends VmiPreparation<SyncOptions>, AsyncDisposable {}
 
-/** True when the hypervisor's device is there for this process to open. */
-export function hasHypervisorDevice(flags: LauncherFlags): boolean {
-  return existsSync(flags.hypervisor === 'kvm' ? '/dev/kvm' : '/dev/mshv');
+/**
+ * True when the hypervisor can be used now: its device can be opened, and this machine's CPUs can virtualise. A node
+ * may have /dev/kvm and yet no guest that survives with it.
+ */
+export function hasHypervisor(flags: LauncherFlags): boolean {
+  try {
+    accessSync(flags.hypervisor === 'kvm' ? '/dev/kvm' : '/dev/mshv', constants.R_OK | constants.W_OK);
+  } catch {
+    return false;
+  }
+  return process.arch !== 'x64' || /^flags\s*:.*\b(vmx|svm)\b/m.test(readFileSync('/proc/cpuinfo', 'utf8'));
 }
 
 function architectureOfHost(): Architecture {
@@ -46,11 +54,14 @@ function diskPaths(flags: LauncherFlags): DiskPaths {
   };
 }
 
-function factsOf(flags: LauncherFlags, env: NodeJS.ProcessEnv, hasDevice: boolean): LauncherFacts {
+function factsOf(flags: LauncherFlags, env: NodeJS.ProcessEnv): LauncherFacts {
   return {
     hostArchitecture: architectureOfHost(),
     hypervisor: flags.hypervisor === 'hyperv-direct' ? 'hyperv-direct' : 'kvm',
-    hypervisorDeviceAvailable: hasDevice,
+    // The handler opens the device to the launcher's user right before the first sync, so it is looked at each time.
+    get hypervisorDeviceAvailable() {
+      return hasHypervisor(flags);
+    },
     allowCrossArchEmulation: flags.allowCrossArchEmulation,
     firmwareAutoSelection: flags.firmwareAutoSelection,
     firmwareDir: flags.ovmfPath,
@@ -64,13 +75,14 @@ function factsOf(flags: LauncherFlags, env: NodeJS.ProcessEnv, hasDevice: boolea
 /**
  * Creates the preparation of this launcher's VM: conversion, disks, and the launcher's part of the pod network.
  *
+ * @param libvirtVersion the daemon's release, which decides what it must be told.
  * @param onNetworkFailure told when a DHCP server dies, without which the guest loses its address.
  */
 export function createPreparation(
   flags: LauncherFlags,
   env: NodeJS.ProcessEnv,
-  hasDevice: boolean,
   log: Logger,
+  libvirtVersion: () => Promise<bigint>,
   onNetworkFailure: (error: Error) => void,
 ): Preparation {
   const network: GuestNetwork = createGuestNetwork(
@@ -89,6 +101,7 @@ export function createPreparation(
       qemuUser: { uid: QEMU_UID, gid: QEMU_UID },
       log,
       readPodCpuSet,
+      libvirtVersion,
       async prepareNetwork(vmi, spec, options) {
         const interfaces = spec.Devices.Interfaces ?? [];
         const attachments = options?.interfaceDomainAttachment ?? {};
@@ -97,7 +110,7 @@ export function createPreparation(
       },
     },
     {
-      facts: factsOf(flags, env, hasDevice),
+      facts: factsOf(flags, env),
       allowEmulation: flags.allowEmulation,
       usesImageVolumes: flags.imageVolume,
     },

@@ -1,5 +1,6 @@
 import type { Logger } from '@virtwire/telemetry';
 import { splitDomainName } from '@virtwire/vm-model';
+import type { Clock } from '../config/clock.ts';
 import { findDomain } from '../domain/find-domain.ts';
 import type { LibvirtPort } from '../domain/libvirt-port.ts';
 import { isLibvirtCode, isNoDomain, LIBVIRT_ERROR } from '../domain/libvirt-port.ts';
@@ -8,10 +9,14 @@ import { textOf } from '../errors.ts';
 import type { K8sEvent } from '../events/k8s-event.ts';
 import type { MetadataCache } from '../metadata/cache.ts';
 
+/** How long the answer to a probe waits for the event about it, which may have no way to the handler just now. */
+const EVENT_LIMIT_MS = 1_000;
+
 /** What a ping needs. */
 export interface GuestPingDeps {
   readonly libvirt: Pick<LibvirtPort, 'lookupDomainByName' | 'getState' | 'agentCommand'>;
   readonly metadata: MetadataCache;
+  readonly clock: Clock;
   readonly log: Logger;
   /** The VMI asks for silence: probes succeed without a question. */
   readonly areProbesPaused: () => boolean;
@@ -56,7 +61,8 @@ export async function pingGuest(deps: GuestPingDeps, domainName: string): Promis
     deps.log.warn({ reason: caught }, 'GuestAgentPing probe failed');
     const { name } = splitDomainName(domainName);
     const message = `GuestAgentPing probe failed for VMI ${name}`;
-    await deps.sendK8sEvent({ type: 'Warning', reason: 'GuestAgentPingFailed', message });
+    const sending = deps.sendK8sEvent({ type: 'Warning', reason: 'GuestAgentPingFailed', message });
+    await Promise.race([sending, deps.clock.sleep(EVENT_LIMIT_MS)]);
     throw caught;
   }
 }

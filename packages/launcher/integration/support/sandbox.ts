@@ -1,0 +1,159 @@
+import { spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { chownSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { connectCmd, serveNotify } from '@virtwire/shared-proto';
+import type { CmdClient, NotifyServer } from '@virtwire/shared-proto';
+import { parseDomainJson } from '@virtwire/vm-model';
+import type { Domain } from '@virtwire/vm-model';
+
+const SCRIPT = join(import.meta.dirname, 'sandbox.sh');
+const MAIN = join(import.meta.dirname, '../../src/main.ts');
+
+/** Waits until `find` finds something. */
+export async function eventually<T>(what: string, find: () => T | undefined | false, limitMs = 60_000): Promise<T> {
+  const giveUpAtMs = Date.now() + limitMs;
+  for (;;) {
+    const found = find();
+    if (found !== undefined && found !== false) return found;
+    if (Date.now() > giveUpAtMs) throw new Error(`${what} did not happen within ${limitMs} ms`);
+    await sleep(20);
+  }
+}
+
+/** What a handler heard from the launcher. */
+export interface HeardEvent {
+  readonly type: string;
+  readonly domain: Domain;
+}
+
+/** The handler's end of the notify pipe. */
+export interface Ear extends AsyncDisposable {
+  readonly domains: readonly HeardEvent[];
+  readonly k8sEvents: readonly { readonly reason: string; readonly message: string }[];
+  /** Waits for a domain event that was or will be heard. */
+  hear(what: string, test: (event: HeardEvent) => boolean, limitMs?: number): Promise<HeardEvent>;
+  open(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Creates an ear for a pipe; closed. */
+export function createEar(pipe: string): Ear {
+  const domains: HeardEvent[] = [];
+  const k8sEvents: { reason: string; message: string }[] = [];
+  let server: NotifyServer | undefined;
+  const close = async (): Promise<void> => {
+    await server?.stop(100);
+    server = undefined;
+  };
+  return {
+    domains,
+    k8sEvents,
+    hear: (what, test, limitMs) => eventually(what, () => domains.find(test), limitMs),
+    async open() {
+      server = await serveNotify(pipe, {
+        handleDomainEvent({ domainJSON, eventType }) {
+          domains.push({ type: eventType, domain: parseDomainJson(Buffer.from(domainJSON).toString('utf8')) });
+        },
+        handleK8sEvent({ eventJSON }) {
+          k8sEvents.push(JSON.parse(Buffer.from(eventJSON).toString('utf8')) as { reason: string; message: string });
+        },
+      });
+      chownSync(pipe, 107, 107);
+    },
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+/** A launcher in a pod of its own. */
+export interface LauncherPod extends AsyncDisposable {
+  readonly root: string;
+  readonly shareDir: string;
+  readonly logs: readonly Readonly<Record<string, unknown>>[];
+  readonly output: () => string;
+  /** Resolves with the launcher's exit code. */
+  readonly exited: Promise<number | null>;
+  readonly ear: Ear;
+  /** Process id of the launcher, seen from outside. */
+  launcherPid(): number;
+  /** Process id of QEMU, seen from outside; undefined while there is none. */
+  qemuPid(): number | undefined;
+  waitUntilReady(): Promise<void>;
+  waitForLog(msg: string | RegExp): Promise<Readonly<Record<string, unknown>>>;
+  connect(): Promise<CmdClient>;
+}
+
+function childrenOf(pid: number): readonly number[] {
+  try {
+    return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number);
+  } catch {
+    return [];
+  }
+}
+
+function commandOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ');
+  } catch {
+    return '';
+  }
+}
+
+function descendantsOf(pid: number): readonly number[] {
+  return childrenOf(pid).flatMap((child) => [child, ...descendantsOf(child)]);
+}
+
+/** Starts a launcher in fresh mount, pid and network namespaces as uid 107. */
+export async function startLauncherPod(flags: readonly string[]): Promise<LauncherPod> {
+  const root = mkdtempSync(join(tmpdir(), 'virtwire-launcher-pod-'));
+  const shareDir = join(root, 'kubevirt');
+  const unshare = ['--mount', '--pid', '--net', '--ipc', '--fork', '--kill-child', '--mount-proc'];
+  const launcher = [process.execPath, '-C', '@virtwire/source', MAIN, '--run-as-nonroot', '--allow-emulation'];
+  const child: ChildProcess = spawn('unshare', [...unshare, 'sh', SCRIPT, root, ...launcher, ...flags], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  const logs: Record<string, unknown>[] = [];
+  let output = '';
+  let rest = '';
+  child.stderr?.on('data', (chunk: Buffer) => {
+    output += chunk.toString('utf8');
+    const lines = (rest + chunk.toString('utf8')).split('\n');
+    rest = lines.pop() ?? '';
+    for (const line of lines) if (line.startsWith('{')) logs.push(JSON.parse(line) as Record<string, unknown>);
+  });
+  const exited = new Promise<number | null>((resolve) => child.once('exit', (code) => resolve(code)));
+  await eventually('the pod directories', () => existsSync(join(root, 'libvirt')) && existsSync(shareDir));
+  const ear = createEar(join(shareDir, 'domain-notify-pipe.sock'));
+  const readySocket = join(shareDir, 'sockets/launcher-sock');
+  const all = (): readonly number[] => (child.pid === undefined ? [] : descendantsOf(child.pid));
+  return {
+    root,
+    shareDir,
+    logs,
+    output: () => output,
+    exited,
+    ear,
+    launcherPid: () => all().find((pid) => commandOf(pid).includes('main.ts')) ?? 0,
+    qemuPid: () => all().find((pid) => /qemu-system.*guest=/.test(commandOf(pid))),
+    async waitUntilReady() {
+      await eventually('launcher-sock', () => {
+        if (child.exitCode !== null) throw new Error(`the launcher ended with ${child.exitCode}:\n${output}`);
+        return existsSync(readySocket);
+      });
+    },
+    waitForLog: (msg) =>
+      eventually(`log ${String(msg)}`, () =>
+        logs.find((line) => (typeof msg === 'string' ? line['msg'] === msg : msg.test(String(line['msg'])))),
+      ),
+    connect: () => connectCmd(readySocket),
+    async [Symbol.asyncDispose]() {
+      await ear.close();
+      child.kill('SIGKILL');
+      await exited;
+      rmSync(root, { recursive: true, force: true });
+    },
+  };
+}

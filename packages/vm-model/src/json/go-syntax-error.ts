@@ -8,7 +8,11 @@ type State =
 /** What the scanner is inside of. */
 type Inside = 'objectKey' | 'objectValue' | 'array';
 
-const MAX_DEPTH = 10_000;
+/** Deepest nesting that is read. Go reads ten times as much; here what is read is walked by recursion. */
+const MAX_DEPTH = 1_000;
+const TOO_DEEP = 'exceeded max depth';
+const OPEN_BRACKET = 0x5b;
+const OPEN_BRACE = 0x7b;
 const LITERALS: Readonly<Record<string, string>> = { t: 'true', f: 'false', n: 'null' };
 const AFTER: Readonly<Record<Inside, string>> = {
   objectKey: 'after object key',
@@ -30,6 +34,18 @@ export function goSyntaxError(text: string): string | undefined {
     if (error !== undefined) return error;
   }
   return scanner.isComplete() ? undefined : 'unexpected end of JSON input';
+}
+
+/** Whether a text nests too deep. */
+export function isTooDeep(text: string): boolean {
+  if (text.length <= 2 * MAX_DEPTH) return false;
+  let openers = 0;
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    if (code === OPEN_BRACKET || code === OPEN_BRACE) openers++;
+  }
+  // Most long texts end here; only one with that many brackets is worth an exact look.
+  return openers > MAX_DEPTH && goSyntaxError(text) === TOO_DEEP;
 }
 
 class Scanner {
@@ -140,7 +156,7 @@ class Scanner {
   }
 
   #enter(inside: Inside, state: State): string | undefined {
-    if (this.#stack.length >= MAX_DEPTH) return 'exceeded max depth';
+    if (this.#stack.length >= MAX_DEPTH) return TOO_DEEP;
     this.#stack.push(inside);
     return this.#go(state);
   }

@@ -57,8 +57,12 @@ describe('the errors are those of Go', () => {
     );
   });
 
-  test('nesting is bounded in the answer too', () => {
-    expect(goSyntaxError('['.repeat(10_001))).toBe('exceeded max depth');
+  test('nesting is bounded, in the words of Go, whatever stands in strings', () => {
+    const nested = (depth: number): string => `${'["]]",'.repeat(depth)}1${']'.repeat(depth)}`;
+    expect(() => parseJson(nested(1_001))).toThrow(new VmModelError('InvalidJson', 'exceeded max depth'));
+    expect(parseJson(nested(999))).toHaveLength(2);
+    expect(parseJson(`"${'['.repeat(30_000)}"`)).toHaveLength(30_000);
+    expect(goSyntaxError('['.repeat(1_001))).toBe('exceeded max depth');
   });
 });
 

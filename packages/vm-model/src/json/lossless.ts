@@ -1,5 +1,5 @@
 import { VmModelError } from '../errors.ts';
-import { goSyntaxError } from './go-syntax-error.ts';
+import { goSyntaxError, isTooDeep } from './go-syntax-error.ts';
 
 type Reviver = (key: string, value: unknown, context: { readonly source?: string }) => unknown;
 
@@ -15,6 +15,7 @@ const INTEGER = /^-?\d+$/;
  * @throws {VmModelError} `InvalidJson` with the text of Go's encoding/json; also for nesting that exhausts the stack.
  */
 export function parseJson(text: string): unknown {
+  if (isTooDeep(text)) throw new VmModelError('InvalidJson', 'exceeded max depth');
   try {
     return LONG_NUMBER.test(text) ? parseWithSource(text, keepDigits) : (JSON.parse(text) as unknown);
   } catch (caught) {

@@ -49,6 +49,13 @@ describe('VMI JSON', () => {
     expect(() => parseVmiJson(text)).toThrow(new VmModelError('InvalidJson', message));
   });
 
+  test('a VMI that nests without end is refused', () => {
+    const text = `{"metadata":{},"spec":${'{"a":'.repeat(100_000)}1${'}'.repeat(100_000)}}`;
+    expect(() => parseVmiJson(text)).toThrow('exceeded max depth');
+    const allowed = `{"metadata":{},"spec":${'{"a":'.repeat(900)}1${'}'.repeat(900)}}`;
+    expect(renderVmiJson(parseVmiJson(allowed))).toContain('"devices":{}');
+  });
+
   test('random JSON gives a VMI or an error with a code', () => {
     fc.assert(
       fc.property(fc.oneof(fc.json(), fc.string()), (text) => {

@@ -6,6 +6,7 @@ import { isBlockDevice, splitRdev } from '../disks/image-info.ts';
 import type { ImagePort } from '../disks/ports.ts';
 import { LauncherError, textOf } from '../errors.ts';
 import { type ArchitectureTraits, architectureTraits } from './architecture.ts';
+import { parseCpuSet } from './cpu-set.ts';
 import { parseNetworkInfo } from './circumstances-json.ts';
 import type { BlockSizes, Circumstances, ConverterOptions, HostPciFacts, ImageInfo } from './circumstances.ts';
 import { blockDevice, containerDiskImage, filesystemImage, hotplugPath } from './volume-paths.ts';
@@ -123,17 +124,6 @@ export async function readPodCpuSet(): Promise<readonly number[]> {
   }
   const allowed = /^Cpus_allowed_list:\s*(\S+)$/m.exec(await readFile('/proc/self/status', 'utf8'));
   return parseCpuSet(allowed?.[1] ?? '');
-}
-
-/** Parses the kernel's list format: `0-3,8`. */
-export function parseCpuSet(text: string): readonly number[] {
-  const cpus: number[] = [];
-  for (const part of text.split(',').filter((range) => range !== '')) {
-    const [first = NaN, last = first] = part.split('-').map(Number);
-    if (!Number.isInteger(first) || !Number.isInteger(last)) throw new Error(`${JSON.stringify(text)} is no CPU list`);
-    for (let cpu = first; cpu <= last; cpu++) cpus.push(cpu);
-  }
-  return cpus;
 }
 
 async function inspectContainerDisks(

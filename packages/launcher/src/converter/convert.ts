@@ -15,6 +15,7 @@ import {
   configureRebootPolicy,
   defaultArchitecture,
 } from './identity.ts';
+import { checkGraceRequest } from './grace.ts';
 import { configureInterfaces } from './interfaces.ts';
 import { configureIoThreads } from './iothreads.ts';
 import { configureMemory, configureMemoryBacking } from './memory.ts';
@@ -102,11 +103,12 @@ function configureHostDevices(context: ConverterContext, domain: Domain): void {
 }
 
 function placeDevices(vmi: Vmi, context: ConverterContext, domain: Domain): void {
-  const { clusterConfig } = context.circumstances.options ?? {};
+  const { clusterConfig, topology } = context.circumstances.options ?? {};
+  checkGraceRequest(vmi, context);
   if (hasDedicatedCpus(vmi)) {
     placeDedicatedCpus(vmi, context, domain);
     if (clusterConfig?.PCINUMAAwareTopologyEnabled === true && context.arch.hasPciPlacement) {
-      placeOnHostNuma(domain.Spec, context.circumstances.hostPciDevices, hasNumaPassthrough(vmi));
+      placeOnHostNuma(domain.Spec, context.circumstances.hostPciDevices, topology, hasNumaPassthrough(vmi));
     }
   }
   if (context.arch.hasPciPlacement && annotationOf(vmi, ROOT_COMPLEX_ANNOTATION) === 'true') {

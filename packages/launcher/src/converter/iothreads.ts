@@ -3,6 +3,8 @@ import { quantityValue } from '@virtwire/vm-model';
 
 import { busOf } from './vmi-traits.ts';
 
+const THREADS_PER_CPU = 2;
+
 /** Threads of a pool that serves every disk; 0 when there is no such pool. */
 export function supplementalPoolSize(vmi: Vmi): number {
   const { ioThreadsPolicy, ioThreads } = vmi.spec.domain;
@@ -26,6 +28,7 @@ export interface IoThreadCounts {
  * @source KubeVirt v1.9.0 pkg/virt-launcher/virtwrap/converter/iothreads/iothreads.go
  */
 export function ioThreadCounts(vmi: Vmi): IoThreadCounts {
+  if (supplementalPoolSize(vmi) > 0) return { shared: 0, dedicated: 0 };
   const dedicated = dedicatedDisks(vmi).length;
   const others = (vmi.spec.domain.devices.disks?.length ?? 0) - dedicated;
   const limit = threadLimit(vmi);
@@ -91,8 +94,10 @@ function dedicatedDisks(vmi: Vmi): readonly VmiDisk[] {
 
 function threadLimit(vmi: Vmi): number {
   const { ioThreadsPolicy, cpu, resources } = vmi.spec.domain;
-  if (ioThreadsPolicy !== 'auto') return 1;
+  if (ioThreadsPolicy === undefined || ioThreadsPolicy === 'shared') return 1;
+  if (ioThreadsPolicy !== 'auto') return 0;
+  // The emulator's CPU serves the IO threads too.
   if (cpu?.dedicatedCpuPlacement === true && cpu.isolateEmulatorThread === true) return 1;
   const amount = resources?.requests?.['cpu'] ?? resources?.limits?.['cpu'];
-  return 2 * (amount === undefined ? 1 : Math.max(1, Number(quantityValue(amount))));
+  return THREADS_PER_CPU * (amount === undefined ? 1 : Number(quantityValue(amount)));
 }

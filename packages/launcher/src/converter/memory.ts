@@ -65,7 +65,7 @@ export function configureMemoryBacking(vmi: Vmi, domain: Domain): void {
   domain.Spec.MemoryBacking.Source = { Type: 'memfd' };
   if (domain.Spec.CPU.NUMA !== undefined) return;
   const vcpus = domain.Spec.VCPU?.CPUs ?? 1;
-  const kib = quantityToBytes(guestMemory(vmi)) / KIB;
+  const kib = quantityValue(guestMemory(vmi)) / KIB;
   domain.Spec.CPU.NUMA = { Cells: [{ ID: '0', CPUs: `0-${String(vcpus - 1)}`, Memory: toInt64(kib), Unit: 'KiB' }] };
 }
 

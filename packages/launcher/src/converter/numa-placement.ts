@@ -1,7 +1,8 @@
 import type { DomainController, DomainHostDevice, DomainSpec } from '@virtwire/vm-model';
 
 import { LauncherError } from '../errors.ts';
-import type { HostPciFacts } from './circumstances.ts';
+import type { HostPciFacts, HostTopology } from './circumstances.ts';
+import { parseCpuSet } from './cpu-set.ts';
 import { renderPciAddress } from './pci-address.ts';
 
 const MAX_BUS = 255;
@@ -19,11 +20,16 @@ interface Placeable {
  * @throws {LauncherError} `ConvertFailed` when strict placement is impossible.
  * @source KubeVirt v1.9.0 pkg/virt-launcher/virtwrap/converter/pci-placement.go
  */
-export function placeOnHostNuma(spec: DomainSpec, host: ReadonlyMap<string, HostPciFacts>, isStrict: boolean): void {
+export function placeOnHostNuma(
+  spec: DomainSpec,
+  host: ReadonlyMap<string, HostPciFacts>,
+  topology: HostTopology | undefined,
+  isStrict: boolean,
+): void {
   const failures: string[] = [];
   const placeable: Placeable[] = [];
   for (const device of sortedPciDevices(spec, failures)) {
-    const cell = guestCellOf(device.address, spec, host);
+    const cell = guestCellOf(device.address, spec, host, topology);
     if (typeof cell === 'number') placeable.push({ ...device, cell });
     else failures.push(`device ${device.address} cannot be placed on a NUMA-aware PCIe topology: ${cell}`);
   }
@@ -61,12 +67,25 @@ function sortedPciDevices(
 }
 
 /** The guest cell on the device's host node: by memory binding, else through a vCPU pinned there; a text is the reason. */
-function guestCellOf(address: string, spec: DomainSpec, host: ReadonlyMap<string, HostPciFacts>): number | string {
+function guestCellOf(
+  address: string,
+  spec: DomainSpec,
+  host: ReadonlyMap<string, HostPciFacts>,
+  topology: HostTopology | undefined,
+): number | string {
   const node = host.get(address)?.numaNode;
   if (node === undefined) return 'no guest NUMA node mapping is available';
   const bound = (spec.NUMATune?.MemNodes ?? []).filter(({ NodeSet }) => NodeSet === String(node));
   if (bound.length === 1) return bound[0]?.CellID ?? 0;
-  return 'no guest NUMA node mapping is available';
+  return cellOfPinnedVcpu(node, spec, topology) ?? 'no guest NUMA node mapping is available';
+}
+
+function cellOfPinnedVcpu(node: number, spec: DomainSpec, topology: HostTopology | undefined): number | undefined {
+  const hostCpus = new Set(topology?.numaCells.find(({ id }) => id === node)?.cpus.map(({ id }) => id));
+  const pin = spec.CPUTune?.VCPUPin?.find(({ CPUSet = '' }) => hostCpus.has(Number(CPUSet)));
+  if (pin === undefined) return undefined;
+  const cell = spec.CPU.NUMA?.Cells?.find(({ CPUs = '' }) => parseCpuSet(CPUs).includes(pin.VCPU ?? 0));
+  return cell === undefined ? undefined : Number(cell.ID);
 }
 
 function buildTopology(spec: DomainSpec, devices: readonly Placeable[]): void {

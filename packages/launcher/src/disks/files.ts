@@ -32,6 +32,7 @@ export async function makeParent(path: string, mode = 0o755): Promise<void> {
 /** A sparse file of a size: what a migration target takes before the content comes over the wire. */
 export async function writeEmptyImage(deps: Pick<DiskDeps, 'qemuUser'>, path: string, size: number): Promise<void> {
   const staging = `${path}.staging`;
+  await makeParent(path);
   await writeFile(staging, Buffer.alloc(0));
   await truncate(staging, size);
   await giveToQemu(deps, staging);

@@ -117,7 +117,7 @@ const devices = fc.record(
       [{ name: 't', type: 'tablet' }],
       [{ name: 't', type: 'tablet', bus: 'virtio' }],
     ),
-    panicDevices: fc.constantFrom<{ model: string }[]>([{ model: 'isa' }], [{ model: 'pvpanic' }]),
+    panicDevices: fc.constantFrom<{ model: string }[]>([{ model: 'isa' }], [{ model: 'hyperv' }]),
     clientPassthrough: fc.constant({}),
     downwardMetrics: fc.constant({}),
     video: fc.constantFrom({ type: 'virtio' }, { type: 'vga' }),

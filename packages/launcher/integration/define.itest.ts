@@ -1,0 +1,60 @@
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+import { connect, isLibvirtError, type Connection } from '@virtwire/libvirt';
+import { privateDaemonObstacle, startPrivateDaemon, type PrivateDaemon } from '@virtwire/libvirt/testing';
+import { type DomainSpec, renderDomainXml } from '@virtwire/vm-model';
+
+import { completeForLibvirt } from '../src/converter/complete-for-libvirt.ts';
+import { convertVmi } from '../src/converter/convert.ts';
+import { resolveConverterContext } from '../src/converter/resolve-context.ts';
+import { arbitraryConversion } from '../src/testing/arbitrary-vmi.ts';
+
+/** libvirt's "this QEMU cannot do that": no fault of the XML. */
+const CONFIG_UNSUPPORTED = 67;
+const obstacle = privateDaemonObstacle();
+
+/** What phase 2 of the network adds before the define. */
+function withTaps(spec: DomainSpec): DomainSpec {
+  const interfaces = spec.Devices.Interfaces?.map((iface, index) => ({
+    ...iface,
+    Target: { Device: `tap${String(index)}`, Managed: 'no' },
+  }));
+  return interfaces === undefined ? spec : { ...spec, Devices: { ...spec.Devices, Interfaces: interfaces } };
+}
+
+describe.skipIf(obstacle !== undefined)(`libvirt takes what the converter makes ${obstacle ?? ''}`, () => {
+  let daemon: PrivateDaemon;
+  let connection: Connection;
+
+  beforeAll(async () => {
+    daemon = await startPrivateDaemon();
+    connection = await connect({ uri: daemon.uri, socketPath: daemon.socketPath });
+  });
+  afterAll(async () => {
+    await connection?.close();
+    await daemon?.[Symbol.asyncDispose]();
+  });
+
+  test('any VMI is defined, or refused only for what this QEMU lacks', async () => {
+    const version = await connection.getLibVersion();
+    let defined = 0;
+    const lacking = new Set<string>();
+    await fc.assert(
+      fc.asyncProperty(arbitraryConversion, async ({ vmi, circumstances }) => {
+        const { Spec } = convertVmi(vmi, resolveConverterContext(vmi, circumstances));
+        const xml = renderDomainXml(completeForLibvirt(withTaps(Spec), version));
+        try {
+          const domain = await connection.defineDomainXml(xml);
+          await domain.undefine();
+          defined++;
+        } catch (error) {
+          if (!isLibvirtError(error) || error.code !== CONFIG_UNSUPPORTED) throw error;
+          lacking.add(error.message);
+        }
+      }),
+      { numRuns: 300 },
+    );
+    expect(defined, [...lacking].join('\n')).toBeGreaterThan(200);
+  });
+});

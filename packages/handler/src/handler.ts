@@ -178,10 +178,10 @@ class HandlerProcess implements Handler {
     // VMs whose VMI was deleted while no handler ran.
     for (const key of this.#domains.keys()) if (source.get(key) === undefined) this.#queue.add(key);
     const { signal } = this.#stop;
-    const run = this.#queue.run((key, s) => this.#controller.reconcile(key, s), {
-      workers: this.#config.workers,
-      signal,
-    });
+    const work = async (key: string, ended: AbortSignal): Promise<undefined> => {
+      await this.#controller.reconcile(key, ended);
+    };
+    const run = this.#queue.run(work, { workers: this.#config.workers, signal });
     this.#stack.defer(() => run);
     void this.#sweep();
   }

@@ -35,7 +35,7 @@ function vmiWith(iface: Omit<VmiInterface, 'name'>): Vmi {
       networks: [{ name: 'default', pod: {} }],
     },
     status: { runtimeUser: 107, migrationTransport: 'Unix' },
-  } as unknown as Vmi;
+  };
 }
 
 function partOf(ports?: NetworkPorts): NetworkPart {
@@ -255,16 +255,15 @@ describe('bridge', () => {
     const part = partOf();
     const blue = { name: 'blue', multus: { networkName: 'default/blue' } };
     const link = 'pod16477688c0e';
-    const withBlue = (state?: 'absent'): Vmi =>
-      ({
-        ...vmi,
-        spec: {
-          domain: {
-            devices: { interfaces: [{ name: 'blue', bridge: {}, ...(state === undefined ? {} : { state }) }] },
-          },
-          networks: [blue],
+    const withBlue = (state?: 'absent'): Vmi => ({
+      ...vmi,
+      spec: {
+        domain: {
+          devices: { interfaces: [{ name: 'blue', bridge: {}, ...(state === undefined ? {} : { state }) }] },
         },
-      }) as unknown as Vmi;
+        networks: [blue],
+      },
+    });
     const list = (): string[] =>
       pod.routes
         .links()

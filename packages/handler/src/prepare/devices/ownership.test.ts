@@ -31,7 +31,7 @@ function fakeRoot(paths: readonly string[]): LauncherRoot & { readonly done: str
 
 function vmiWith(change: object, runtimeUser = 107): Vmi {
   const spec = { domain: { devices: { interfaces: [{ name: 'default', masquerade: {} }] } }, ...change };
-  return { metadata: { namespace: 'ns', name: 'vm', uid: 'u' }, spec, status: { runtimeUser } } as unknown as Vmi;
+  return { metadata: { namespace: 'ns', name: 'vm', uid: 'u' }, spec, status: { runtimeUser } };
 }
 
 async function claimed(vmi: Vmi, paths: readonly string[], facts: Partial<DeviceFacts> = {}): Promise<string[]> {

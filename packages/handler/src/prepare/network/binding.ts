@@ -65,7 +65,7 @@ function vcpuCount(vmi: Vmi): number {
   const { cpu, resources } = vmi.spec.domain;
   const [cores, sockets, threads] = [cpu?.cores ?? 0, cpu?.sockets ?? 0, cpu?.threads ?? 0].map(Number);
   if ([cores, sockets, threads].some((n) => n !== undefined && n > 0)) {
-    return (cores || 1) * (sockets || 1) * (threads || 1);
+    return [cores, sockets, threads].reduce<number>((product, n) => product * Math.max(1, n ?? 1), 1);
   }
   const given = resources?.limits?.['cpu'] ?? resources?.requests?.['cpu'];
   return given === undefined ? 1 : Math.max(1, Number(quantityValue(given)));

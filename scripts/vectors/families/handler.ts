@@ -12,7 +12,11 @@ export async function* runHandler(files: Files): AsyncIterable<CaseResult> {
   const deviating = mayDeviate(files);
   for (const name of caseNames(files)) {
     const input = files.json(`${name}/input.json`) as CaseInput;
-    if (input.families.some((family) => NOT_YET.has(family))) continue;
+    const missing = input.families.find((family) => NOT_YET.has(family));
+    if (missing !== undefined) {
+      yield { name, differences: [], leftOut: `the handler has no ${missing} yet` };
+      continue;
+    }
     const { passes } = files.json(`${name}/output.json`) as { readonly passes: readonly CasePass[] };
     yield await runCase(name, () => runPasses(input, passes, deviating.has(name)));
   }

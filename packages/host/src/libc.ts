@@ -1,4 +1,5 @@
 import { createRequire } from 'node:module';
+import type * as Koffi from 'koffi';
 import { getSystemErrorMap } from 'node:util';
 import { HostError } from './errors.ts';
 
@@ -58,9 +59,9 @@ export function libc(): Libc {
 }
 
 function load(): Libc {
-  const koffi = createRequire(import.meta.url)('koffi') as typeof import('koffi');
+  const koffi = createRequire(import.meta.url)('koffi') as typeof Koffi;
   const lib = koffi.load('libc.so.6');
-  const define = <A extends unknown[], R>(definition: string): Fn<A, R> => lib.func(definition) as unknown as Fn<A, R>;
+  const define = <A extends unknown[], R>(definition: string): Fn<A, R> => lib.func(definition) as Fn<A, R>;
   return {
     mknodat: define('int mknodat(int, const char *, uint, uint64)'),
     setns: define('int setns(int, int)'),

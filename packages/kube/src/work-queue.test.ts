@@ -35,6 +35,11 @@ function fakeClock(): Clock & { advance(ms: number): Promise<void>; pending(): n
   };
 }
 
+/** Work that only writes down what it was given. */
+function note<T>(list: T[], value: T): undefined {
+  list.push(value);
+}
+
 /** A queue on a fake clock, its workers running. */
 function start(work: Work, options: WorkQueueOptions & { workers?: number } = {}) {
   const clock = fakeClock();
@@ -67,7 +72,7 @@ describe('a work queue', () => {
     for (const key of ['a', 'b', 'a', 'a']) queue.add(key);
     expect(queue.length).toBe(2);
     const stop = new AbortController();
-    const done = queue.run(async (key) => void seen.push(key), { workers: 2, signal: stop.signal });
+    const done = queue.run(async (key) => note(seen, key), { workers: 2, signal: stop.signal });
     await clock.advance(0);
     expect(seen).toEqual(['a', 'b']);
     stop.abort();
@@ -107,7 +112,7 @@ describe('a work queue', () => {
     const seen: number[] = [];
     const clock = fakeClock();
     const queue = new WorkQueue({ clock });
-    void queue.run(async () => void seen.push(clock.nowMs()), { workers: 1, signal: new AbortController().signal });
+    void queue.run(async () => note(seen, clock.nowMs()), { workers: 1, signal: new AbortController().signal });
     queue.addAfter('a', 500);
     queue.addAfter('a', 100);
     queue.addAfter('a', 900);
@@ -176,7 +181,7 @@ describe('a work queue', () => {
     const queue = new WorkQueue({ clock, random: () => 0 });
     const failed = new Set<string>();
     const work: Work = async (key) => {
-      if (failed.has(key)) return void retries.push(clock.nowMs());
+      if (failed.has(key)) return note(retries, clock.nowMs());
       failed.add(key);
       throw new Error('first time');
     };
@@ -205,7 +210,7 @@ describe('a work queue', () => {
     let told = false;
     const { clock, queue, stop, done } = start(
       (_key, signal) =>
-        new Promise((_resolve, reject) => {
+        new Promise<void>((_resolve, reject) => {
           signal.addEventListener('abort', () => {
             told = true;
             reject(new Error('stopped'));

@@ -9,7 +9,7 @@ export interface Requeue {
 }
 
 /** Does the work of one key. A rejection is retried with back-off. */
-export type Work = (key: string, signal: AbortSignal) => Promise<Requeue | void>;
+export type Work = (key: string, signal: AbortSignal) => Promise<Requeue | undefined> | Promise<void>;
 
 /** How a queue is built; all of it has defaults. */
 export interface WorkQueueOptions {

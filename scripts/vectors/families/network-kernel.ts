@@ -95,10 +95,10 @@ export class FakeKernel {
   /** The links in a form that can be compared; addresses that a kernel makes by itself are left out. */
   links(): unknown {
     return Object.fromEntries(
-      this.#links.map(({ name, index: _index, addresses, ...link }) => [
-        name,
-        { ...link, addresses: addresses.filter((a) => !a.startsWith('fe80:') || !link.isUp).sort() },
-      ]),
+      this.#links.map(({ name, type, isUp, mac, mtu, controller, learning, addresses }) => {
+        const kept = addresses.filter((a) => !a.startsWith('fe80:') || !isUp).sort();
+        return [name, { type, isUp, mac, mtu, controller, learning, addresses: kept }];
+      }),
     );
   }
 

@@ -80,10 +80,9 @@ export function readText(bytes: Buffer | undefined): string {
 }
 
 function renderAttribute(attribute: Attribute): Buffer {
-  const nested = !(attribute.value instanceof Uint8Array);
-  const value = nested
-    ? Buffer.concat((attribute.value as readonly Attribute[]).map(renderAttribute))
-    : Buffer.from(attribute.value as Uint8Array);
+  const { value: content } = attribute;
+  const nested = !(content instanceof Uint8Array);
+  const value = nested ? Buffer.concat(content.map(renderAttribute)) : Buffer.from(content);
   const header = Buffer.alloc(4);
   header.writeUInt16LE(4 + value.length, 0);
   header.writeUInt16LE(nested ? attribute.type | NLA_F_NESTED : attribute.type, 2);

@@ -106,9 +106,14 @@ export class RouteSocket implements Disposable {
       ...(masterIndex === undefined ? [] : [u32(IFLA.master, masterIndex)]),
       ...(namespace === undefined ? [] : [u32(IFLA.netNsFd, namespace.fd)]),
     ];
-    const what = Object.entries(change).map(([k, v]) => `${k} ${typeof v === 'object' ? v.display : v}`);
     const header = linkHeader({ index, ...(up === undefined ? {} : { up }) });
-    await this.#socket.change(`set link ${index} ${what.join(', ')}`, RTM.newLink, 0, header, attributes);
+    await this.#socket.change(
+      `set ${Object.keys(change).join(', ')} of link ${index}`,
+      RTM.newLink,
+      0,
+      header,
+      attributes,
+    );
   }
 
   /** Whether the bridge learns addresses from this port. */

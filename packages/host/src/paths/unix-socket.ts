@@ -1,7 +1,7 @@
 import type * as net from 'node:net';
 import { once } from 'node:events';
 import { errnoOf, HostError } from '../errors.ts';
-import { SafePath } from './safe-path.ts';
+import type { SafePath } from './safe-path.ts';
 
 /**
  * Makes `server` listen on a unix socket called `name` in a directory that others may write to. An older object of that

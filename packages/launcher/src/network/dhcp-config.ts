@@ -68,7 +68,7 @@ function bridgeServer(facts: DhcpFacts): DhcpServerConfig | undefined {
 /** The guest gets the second address of a private range; the first is its gateway, the bridge. */
 function masqueradeServer(facts: DhcpFacts): DhcpServerConfig | undefined {
   if (!facts.podAddresses.some((a) => !a.includes(':') && isGlobalUnicast(a))) return undefined;
-  const range = facts.network.pod?.vmNetworkCIDR || DEFAULT_RANGE;
+  const range = nonEmpty(facts.network.pod?.vmNetworkCIDR) ?? DEFAULT_RANGE;
   const cidr = parseCidr(range);
   const bytes = cidr === undefined ? undefined : parseIp(cidr.ip);
   if (cidr === undefined || bytes === undefined) {
@@ -84,4 +84,8 @@ function masqueradeServer(facts: DhcpFacts): DhcpServerConfig | undefined {
     gateway: formatIp(gateway),
     routes: [],
   };
+}
+
+function nonEmpty(text: string | undefined): string | undefined {
+  return text === '' ? undefined : text;
 }

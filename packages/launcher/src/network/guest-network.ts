@@ -112,7 +112,8 @@ function findGuestInterface(vmi: Vmi, name: string, pod: PodLinks): GuestInterfa
 /** The name of today, then that of old releases. */
 function podLinkNames(vmi: Vmi, network: Network): string[] {
   if (isPrimaryNetwork(network)) {
-    return [vmi.status?.interfaces?.find((i) => i.name === network.name)?.podInterfaceName || 'eth0'];
+    const given = vmi.status?.interfaces?.find((i) => i.name === network.name)?.podInterfaceName;
+    return [given === undefined || given === '' ? 'eth0' : given];
   }
   const secondary = (vmi.spec.networks ?? []).filter((n) => n.multus !== undefined && !isPrimaryNetwork(n));
   return [hashedPodLinkName(network.name), `net${secondary.findIndex((n) => n.name === network.name) + 1}`];
@@ -122,9 +123,11 @@ function completed(domainInterface: DomainInterface, guest: GuestInterface, pod:
   const { iface, network, podLink } = guest;
   const tap = tapDeviceName(podLink.name, network);
   const device = pod.links.some((l) => l.name === tap) ? tap : podLink.name;
+  const given = iface.macAddress ?? '';
+  const hasMac = given !== '';
   return {
     ...domainInterface,
-    MAC: { MAC: (iface.macAddress || podLink.mac).toLowerCase().replaceAll('-', ':') },
+    MAC: { MAC: (hasMac ? given : podLink.mac).toLowerCase().replaceAll('-', ':') },
     MTU: { Size: String(podLink.mtu) },
     Target: { Device: device, Managed: 'no' },
   };

@@ -38,7 +38,7 @@ export const DOMAIN_EVENTS = {
 export type DomainEventKind = keyof typeof DOMAIN_EVENTS;
 
 type Message<K extends DomainEventKind> = EventMessages[(typeof DOMAIN_EVENTS)[K][1]];
-type Flat<M> = M extends { readonly msg: infer Inner } ? Inner : M;
+type Flat<M> = M extends { readonly msg: infer Inner } ? Inner & Omit<M, 'msg'> : M;
 
 /** A domain event: the fields of libvirt's message, with the domain as a handle. In a last event its `id` is -1. */
 export type DomainEvent<K extends DomainEventKind> = Omit<Flat<Message<K>>, 'dom' | 'callbackID'> & {

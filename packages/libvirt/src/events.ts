@@ -60,8 +60,8 @@ export class EventRegistry {
     return this.#add('CONNECT_DOMAIN_EVENT_CALLBACK_REGISTER_ANY', {
       args: { eventID: DOMAIN_EVENTS[kind][0], dom: domain?.ref ?? null },
       deliver: (message) => {
-        const { callbackID: _id, msg, ...flat } = message as CallbackMessage;
-        const { dom, ...fields } = msg ?? flat;
+        const { callbackID: _id, msg, ...outer } = message as CallbackMessage;
+        const { dom, ...fields } = { ...outer, ...msg };
         if (dom === undefined) return;
         // The generated types and the schema come from the same struct.
         listener({ kind, domain: new Domain(this.#caller, dom), ...fields } as unknown as DomainEvent<K>);

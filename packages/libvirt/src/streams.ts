@@ -72,12 +72,13 @@ export class RpcStream extends Duplex {
     if (!this.writableEnded && this.#direction === 'duplex') this.end();
   }
 
-  /** The daemon or the connection ended the stream with an error. */
+  /** The daemon or the connection ended the stream with an error; that its owner closed the connection is none. */
   fail(error: LibvirtError): void {
     if (this.#state === 'over') return;
     this.#over();
     this.#onFinished?.(error);
-    this.destroy(error);
+    if (error.kind === 'Closed') this.destroy();
+    else this.destroy(error);
   }
 
   override _read(): void {

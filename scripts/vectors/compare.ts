@@ -30,16 +30,6 @@ export function diffKeyOrder(expected: unknown, actual: unknown, path = ''): rea
   return Object.keys(expected).flatMap((key) => diffKeyOrder(expected[key], actual[key], `${path}/${key}`));
 }
 
-/** The first line in which two texts differ. */
-export function diffText(what: string, expected: string, actual: string): readonly string[] {
-  if (expected === actual) return [];
-  const want = expected.split('\n');
-  const got = actual.split('\n');
-  const line = want.findIndex((text, i) => text !== got[i]);
-  const at = line < 0 ? want.length : line;
-  return [`${what} line ${String(at + 1)}: expected ${show(want[at])}, got ${show(got[at])}`];
-}
-
 function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

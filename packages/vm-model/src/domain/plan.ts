@@ -5,7 +5,7 @@ export type Kind =
   'string' | 'bool' | 'int32' | 'int' | 'int64' | 'uint32' | 'uint' | 'uint64' | 'Time' | 'map' | 'raw' | 'struct';
 
 /** Where a value stands in the XML of its parent element. */
-export type XmlPlace =
+type XmlPlace =
   | { readonly kind: 'none' | 'text' }
   | { readonly kind: 'attribute'; readonly name: string }
   | { readonly kind: 'element'; readonly name: string; readonly parents: readonly string[] };

@@ -81,6 +81,8 @@ export interface LauncherPod extends AsyncDisposable {
   launcherPid(): number;
   /** Process id of QEMU, seen from outside; undefined while there is none. */
   qemuPid(): number | undefined;
+  /** Process id of the libvirt daemon, seen from outside. */
+  daemonPid(): number | undefined;
   waitUntilReady(): Promise<void>;
   waitForLog(msg: string | RegExp): Promise<Readonly<Record<string, unknown>>>;
   connect(): Promise<CmdClient>;
@@ -138,6 +140,7 @@ export async function startLauncherPod(flags: readonly string[]): Promise<Launch
     ear,
     launcherPid: () => all().find((pid) => commandOf(pid).includes('main.ts')) ?? 0,
     qemuPid: () => all().find((pid) => /qemu-system.*guest=/.test(commandOf(pid))),
+    daemonPid: () => all().find((pid) => /^\S*(libvirtd|virtqemud) -f/.test(commandOf(pid))),
     async waitUntilReady() {
       await eventually('launcher-sock', () => {
         if (child.exitCode !== null) throw new Error(`the launcher ended with ${child.exitCode}:\n${output}`);

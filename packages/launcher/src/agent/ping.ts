@@ -3,7 +3,7 @@ import { splitDomainName } from '@virtwire/vm-model';
 import type { Clock } from '../config/clock.ts';
 import { findDomain } from '../domain/find-domain.ts';
 import type { LibvirtPort } from '../domain/libvirt-port.ts';
-import { isLibvirtCode, isNoDomain, LIBVIRT_ERROR } from '../domain/libvirt-port.ts';
+import { isLibvirtCode, LIBVIRT_ERROR } from '../domain/libvirt-port.ts';
 import { isHealthyPause } from '../domain/state.ts';
 import { textOf } from '../errors.ts';
 import type { K8sEvent } from '../events/k8s-event.ts';
@@ -34,8 +34,14 @@ async function isPausedButHealthy(libvirt: GuestPingDeps['libvirt'], domainName:
   }
 }
 
+/** Says of an agent that it could not be asked. A paused domain is `operation invalid` for libvirt, which KubeVirt overlooks. */
+function isSilence(caught: unknown): boolean {
+  const { agentUnresponsive, operationInvalid, noDomain } = LIBVIRT_ERROR;
+  return [agentUnresponsive, operationInvalid, noDomain].some((code) => isLibvirtCode(caught, code));
+}
+
 async function isExcused(deps: GuestPingDeps, domainName: string, caught: unknown): Promise<boolean> {
-  if (!isLibvirtCode(caught, LIBVIRT_ERROR.agentUnresponsive) && !isNoDomain(caught)) return false;
+  if (!isSilence(caught)) return false;
   const migration = deps.metadata.migration.load();
   if (migration?.StartTimestamp !== undefined && migration.EndTimestamp === undefined) return true;
   return isPausedButHealthy(deps.libvirt, domainName);

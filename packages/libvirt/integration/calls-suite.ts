@@ -1,4 +1,4 @@
-import { ErrorDomain, ErrorNumber, LibvirtError } from '@virtwire/libvirt';
+import { ErrorDomain, ErrorNumber, LibvirtError } from '../src/index.ts';
 import { describe, expect, test } from 'vitest';
 import { domainXml, useDaemon } from './fixture.ts';
 import type { HarnessKind } from './harness.ts';
@@ -72,7 +72,9 @@ export function testCalls(kind: HarnessKind): void {
       const connection = await daemon.connect();
       const names = Array.from({ length: 200 }, (_, i) => `ghost-${String(i)}`);
       const answers = await Promise.all(
-        names.map((name) => connection.lookupDomainByName(name).catch((error: LibvirtError) => error.message)),
+        names.map((name) =>
+          connection.lookupDomainByName(name).catch((error: unknown) => (error as LibvirtError).message),
+        ),
       );
       expect(answers).toEqual(names.map((name) => `Domain not found: no domain with matching name '${name}'`));
     });

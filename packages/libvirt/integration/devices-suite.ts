@@ -1,6 +1,6 @@
 import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { DomainDeviceModifyFlags as Modify, DomainXMLFlags, ErrorNumber } from '@virtwire/libvirt';
+import { DomainDeviceModifyFlags as Modify, DomainXMLFlags, ErrorNumber } from '../src/index.ts';
 import { describe, expect, test } from 'vitest';
 import { domainXml, Recording, useDaemon } from './fixture.ts';
 import type { HarnessKind } from './harness.ts';

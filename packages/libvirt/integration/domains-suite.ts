@@ -9,8 +9,8 @@ import {
   DomainStatsTypes,
   DomainXMLFlags,
   ErrorNumber,
-} from '@virtwire/libvirt';
-import type { DomainEvent, LibvirtError } from '@virtwire/libvirt';
+} from '../src/index.ts';
+import type { DomainEvent, LibvirtError } from '../src/index.ts';
 import { describe, expect, test } from 'vitest';
 import { domainXml, recordLifecycle, Recording, useDaemon } from './fixture.ts';
 import { eventually } from './harness.ts';

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { startFakeDaemon } from '@virtwire/libvirt/fake';
+import { startFakeDaemon } from '../src/fake/index.ts';
 import type { Harness } from './harness.ts';
 import { libvirtSuite } from './suite.ts';
 

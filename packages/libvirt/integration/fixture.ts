@@ -1,6 +1,6 @@
-import { connect } from '@virtwire/libvirt';
-import type { Connection, DomainEvent } from '@virtwire/libvirt';
-import { tinyDomainXml } from '@virtwire/libvirt/testing';
+import { connect } from '../src/index.ts';
+import type { Connection, DomainEvent } from '../src/index.ts';
+import { tinyDomainXml } from '../src/testing/index.ts';
 import { afterAll, afterEach, beforeAll } from 'vitest';
 import { eventually } from './harness.ts';
 import type { Harness, HarnessKind } from './harness.ts';

@@ -1,4 +1,4 @@
-import type { ConnectOptions } from '@virtwire/libvirt';
+import type { ConnectOptions } from '../src/index.ts';
 
 /** A daemon under test: the fake one or a real one, with the same levers. */
 export interface Harness extends AsyncDisposable {

@@ -1,5 +1,5 @@
-import { connect, DomainState } from '@virtwire/libvirt';
-import type { Connection, ConnectionEvent } from '@virtwire/libvirt';
+import { connect, DomainState } from '../src/index.ts';
+import type { Connection, ConnectionEvent } from '../src/index.ts';
 import { describe, expect, test } from 'vitest';
 import { domainXml, recordLifecycle, useDaemon } from './fixture.ts';
 import { eventually } from './harness.ts';

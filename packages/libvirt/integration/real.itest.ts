@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { privateDaemonObstacle, startPrivateDaemon } from '@virtwire/libvirt/testing';
-import type { PrivateDaemonOptions } from '@virtwire/libvirt/testing';
+import { privateDaemonObstacle, startPrivateDaemon } from '../src/testing/index.ts';
+import type { PrivateDaemonOptions } from '../src/testing/index.ts';
 import { describe, expect, test } from 'vitest';
 import type { Harness } from './harness.ts';
 import { libvirtSuite } from './suite.ts';
@@ -45,7 +45,7 @@ for (const [title, options] of KINDS) {
 
 describe.skipIf(obstacle !== undefined)('libvirtd, read-only socket', () => {
   test('refuses calls that change something', async () => {
-    const { connect } = await import('@virtwire/libvirt');
+    const { connect } = await import('../src/index.ts');
     await using daemon = await startPrivateDaemon();
     const socketPath = `${daemon.socketPath}-ro`;
     await using connection = await connect({ uri: daemon.uri, socketPath, readOnly: true });

@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream';
-import { DomainConsoleFlags, DomainCreateFlags } from '@virtwire/libvirt';
-import type { LibvirtError } from '@virtwire/libvirt';
+import { DomainConsoleFlags, DomainCreateFlags } from '../src/index.ts';
+import type { LibvirtError } from '../src/index.ts';
 import { describe, expect, test } from 'vitest';
 import { domainXml, useDaemon } from './fixture.ts';
 import { eventually } from './harness.ts';

@@ -45,17 +45,17 @@ ${streams.map(renderCall).join('\n')}
 
 /** Messages that the daemon sends by itself. */
 export interface EventMessages {
-${events.map(([name, x]) => `  ${name}: ${refName(x.msg)};`).join('\n')}
+${events.map(([name, x]) => `  ${name}: ${refName(x.msg) ?? 'undefined'};`).join('\n')}
 }
 `;
 }
 
 function renderCall([name, x]: readonly [string, ProcedureJson]): string {
-  return `  ${name}: { args: ${refName(x.args)}; ret: ${refName(x.ret)} };`;
+  return `  ${name}: { args: ${refName(x.args) ?? 'undefined'}; ret: ${refName(x.ret) ?? 'void'} };`;
 }
 
-function refName(struct: string | null | undefined): string {
-  return struct === null || struct === undefined ? 'void' : typeName(shortName(struct));
+function refName(struct: string | null | undefined): string | undefined {
+  return struct === null || struct === undefined ? undefined : typeName(shortName(struct));
 }
 
 function typeName(short: string): string {

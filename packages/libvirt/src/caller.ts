@@ -32,7 +32,7 @@ export interface OpenedStream<Ret> {
 }
 
 /** Arguments of `call`: the args struct, or nothing when the procedure has none, then options. */
-export type CallArguments<Args> = Args extends void
+export type CallArguments<Args> = [Args] extends [undefined]
   ? readonly [args?: undefined, options?: CallOptions]
   : readonly [args: Args, options?: CallOptions];
 

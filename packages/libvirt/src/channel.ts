@@ -34,9 +34,9 @@ export interface ChannelConfig {
 
 /** What a channel tells its owner, synchronously and in the order of arrival. */
 export interface ChannelEvents {
-  readonly onMessage: (procedure: Procedure, message: unknown) => void;
+  readonly onMessage: (channel: Channel, procedure: Procedure, message: unknown) => void;
   /** Comes once; all pending calls and streams have failed by then. */
-  readonly onEnd: (error: LibvirtError) => void;
+  readonly onEnd: (channel: Channel, error: LibvirtError) => void;
 }
 
 /** A call as `Channel.call` takes it. */
@@ -85,7 +85,8 @@ export class Channel {
     try {
       return this.#submit(checkedProcedure(procedure, call.procedure), call).promise;
     } catch (error) {
-      return Promise.reject(error as Error);
+      if (!(error instanceof LibvirtError)) throw error;
+      return Promise.reject(error);
     }
   }
 
@@ -94,27 +95,25 @@ export class Channel {
     const procedure = checkedProcedure(findProcedure(name), name);
     const { stream: direction } = procedure;
     if (direction === undefined) throw LibvirtError.client('InvalidArgument', `${name} opens no stream`);
-    let call: PendingCall | undefined;
     const stream = new RpcStream(
       {
-        data: (bytes, onWritten) =>
-          this.#sendStream(procedure, call?.serial ?? 0, PacketStatus.CONTINUE, bytes, onWritten),
-        finish: () => this.#sendStream(procedure, call?.serial ?? 0, PacketStatus.OK),
-        abort: () => this.#sendStream(procedure, call?.serial ?? 0, PacketStatus.ERROR),
-        release: () => this.#streams.delete(call?.serial ?? 0),
+        data: (serial, bytes, onWritten) =>
+          this.#sendStream(procedure, serial, PacketStatus.CONTINUE, bytes, onWritten),
+        finish: (serial) => this.#sendStream(procedure, serial, PacketStatus.OK),
+        abort: (serial) => this.#sendStream(procedure, serial, PacketStatus.ERROR),
+        release: (serial) => this.#streams.delete(serial),
       },
       direction,
       options.maxBufferedBytes,
     );
     // A caller that gave up before the reply leaves nobody to read the stream.
-    const onReply = (): void => {
-      if (call?.isSettled === true) stream.destroy();
+    const onReply: ReplyHook = (_ret, isAbandoned) => {
+      if (isAbandoned) stream.destroy();
     };
     // Until the caller has the stream, its errors are the call's.
     const ignore = (): void => undefined;
     stream.on('error', ignore);
-    call = this.#submit(procedure, { procedure: name, args, options, onReply }, stream);
-    const ret = await call.promise;
+    const ret = await this.#submit(procedure, { procedure: name, args, options, onReply }, stream).promise;
     stream.off('error', ignore);
     return { ret, stream };
   }
@@ -131,7 +130,7 @@ export class Channel {
     this.#queue = [];
     for (const call of calls) call.fail(error.forProcedure(call.procedure.name));
     for (const stream of [...this.#streams.values()]) stream.fail(error);
-    this.#events.onEnd(error);
+    this.#events.onEnd(this, error);
   }
 
   #submit(procedure: Procedure, { args, options = {}, onReply }: ChannelCall, stream?: RpcStream): PendingCall {
@@ -161,7 +160,9 @@ export class Channel {
     call.packet.writeUInt32BE(call.serial, SERIAL_OFFSET);
     this.#inFlight.set(call.serial, call);
     const stream = this.#waitingStreams.get(call);
-    if (stream !== undefined) this.#streams.set(call.serial, stream);
+    if (stream === undefined) return this.#transport.write(call.packet);
+    stream.serial = call.serial;
+    this.#streams.set(call.serial, stream);
     this.#transport.write(call.packet);
   }
 
@@ -280,7 +281,7 @@ export class Channel {
       if (error instanceof LibvirtError) call.fail(error.forProcedure(call.procedure.name));
       throw error;
     }
-    call.onReply?.(ret);
+    call.onReply?.(ret, call.isSettled);
     call.succeed(ret);
   }
 
@@ -292,7 +293,7 @@ export class Channel {
     const procedure = findProcedureByNumber(header.program, header.procedure);
     // A newer daemon sends only what was registered for, so an unknown message is nobody's.
     if (procedure?.msg === undefined) return;
-    this.#events.onMessage(procedure, procedure.msg.decode(reader));
+    this.#events.onMessage(this, procedure, procedure.msg.decode(reader));
   }
 
   #onStream(header: PacketHeader, reader: XdrReader): void {

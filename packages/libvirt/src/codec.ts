@@ -3,7 +3,7 @@ import { MessageLimit } from './gen/constants.gen.ts';
 import { STRUCTS } from './gen/schema.gen.ts';
 import { TYPED_PARAM_TYPES } from './typed-params.ts';
 import type { TypedParam, TypedParamType, TypedParamValue } from './typed-params.ts';
-import { XdrReader, XdrWriter } from './xdr.ts';
+import type { XdrReader, XdrWriter } from './xdr.ts';
 
 /** Encoder and decoder of one XDR type. */
 export interface Coder {

@@ -7,8 +7,7 @@ import type {
   StreamOptions,
   StreamProcedureName,
 } from './caller.ts';
-import { Channel } from './channel.ts';
-import type { ChannelConfig } from './channel.ts';
+import type { Channel, ChannelConfig, ChannelEvents } from './channel.ts';
 import { Domain } from './domain.ts';
 import type { DomainEvent, DomainEventKind, MonitorEvent, MonitorEventFilter, Subscription } from './domain-events.ts';
 import { LibvirtError } from './errors.ts';
@@ -101,8 +100,7 @@ export class Connection implements Caller, AsyncDisposable {
 
   /** A second connection to the same daemon, for long calls (migration) and big streams. */
   duplicate(changes: ConnectOptions = {}): Promise<Connection> {
-    const { signal: _signal, ...options } = this.#options;
-    return connect({ ...options, ...changes });
+    return connect({ ...this.#options, signal: this.#closing.signal, ...changes });
   }
 
   /** Tells the daemon, waits at most 2 s for its answer, and ends the socket. Everything pending fails. */
@@ -324,26 +322,24 @@ export class Connection implements Caller, AsyncDisposable {
       maxQueued: options.maxQueued ?? 1024,
       keepalive: options.keepalive ?? {},
     };
-    let channel: Channel | undefined;
-    const events = {
-      onMessage: (procedure: Procedure, message: unknown) => this.#onMessage(channel, procedure, message),
-      onEnd: (error: LibvirtError) => {
-        if (channel !== undefined && this.#channel === channel) this.#onLost(error);
+    const events: ChannelEvents = {
+      onMessage: (channel, procedure, message) => this.#onMessage(channel, procedure, message),
+      onEnd: (channel, error) => {
+        if (this.#channel === channel) this.#onLost(error);
       },
     };
     const openTimeoutMs = options.openTimeoutMs ?? DEFAULT_OPEN_TIMEOUT_MS;
-    const opened = await openChannel({ target: this.#target, options, openTimeoutMs, config, events, signal });
-    channel = opened;
+    const channel = await openChannel({ target: this.#target, options, openTimeoutMs, config, events, signal });
     // The socket may have ended between the last reply and here.
-    if (opened.endedBy !== undefined) throw opened.endedBy;
-    return opened;
+    if (channel.endedBy !== undefined) throw channel.endedBy;
+    return channel;
   }
 
-  #onMessage(channel: Channel | undefined, procedure: Procedure, message: unknown): void {
+  #onMessage(channel: Channel, procedure: Procedure, message: unknown): void {
     if (procedure.name === 'CONNECT_EVENT_CONNECTION_CLOSED') {
       const { reason } = message as wire.ConnectEventConnectionClosedMsg;
       const text = `the daemon lost its own connection to the hypervisor, reason ${String(reason)}`;
-      channel?.end(LibvirtError.client('ConnectionLost', text));
+      channel.end(LibvirtError.client('ConnectionLost', text));
       return;
     }
     this.#events.dispatch(procedure, message);

@@ -1,4 +1,4 @@
-import type { Duplex, Readable } from 'node:stream';
+import type { Duplex } from 'node:stream';
 import type { Caller, CallOptions, StreamOptions } from './caller.ts';
 import type * as wire from './gen/types.gen.ts';
 import { collectStream } from './streams.ts';
@@ -420,7 +420,7 @@ export class Domain {
   async screenshot(screen = 0, options?: StreamOptions): Promise<Screenshot> {
     const args = { dom: this.ref, screen, flags: 0 };
     const { ret, stream } = await this.#caller.openStream('DOMAIN_SCREENSHOT', args, options);
-    return { mime: ret.mime, data: await collectStream(stream as Readable) };
+    return { mime: ret.mime, data: await collectStream(stream) };
   }
 
   /** Both directions of a serial or console device; null is the first; flags `DomainConsoleFlags`. */

@@ -112,7 +112,9 @@ export class LibvirtError extends Error {
 
   /** The same error, as the failure of a certain call. */
   forProcedure(procedure: string): LibvirtError {
-    return new LibvirtError(this.message, { ...this, procedure }, { cause: this });
+    const { kind, code, domain, level, str1, str2, str3, int1, int2 } = this;
+    const fields = { kind, code, domain, level, str1, str2, str3, int1, int2, procedure };
+    return new LibvirtError(this.message, fields, { cause: this });
   }
 
   /** The text that libvirt's Go binding prints, and that KubeVirt puts into logs and conditions. */

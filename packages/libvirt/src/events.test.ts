@@ -22,7 +22,7 @@ afterEach(async () => {
   await daemon.close();
 });
 
-const FIELDS: { readonly [K in DomainEventKind]: Readonly<Record<string, unknown>> } = {
+const FIELDS: Readonly<Record<DomainEventKind, Readonly<Record<string, unknown>>>> = {
   lifecycle: { event: 2, detail: 0 },
   reboot: {},
   rtcChange: { offset: -3_600n },

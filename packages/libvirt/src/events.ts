@@ -60,11 +60,15 @@ export class EventRegistry {
     return this.#add('CONNECT_DOMAIN_EVENT_CALLBACK_REGISTER_ANY', {
       args: { eventID: DOMAIN_EVENTS[kind][0], dom: domain?.ref ?? null },
       deliver: (message) => {
-        const { callbackID: _id, msg, ...outer } = message as CallbackMessage;
-        const { dom, ...fields } = { ...outer, ...msg };
+        const { msg, ...outer } = message as CallbackMessage;
+        const flat: Record<string, unknown> = { kind, ...outer, ...msg };
+        const dom = msg?.dom ?? outer.dom;
         if (dom === undefined) return;
+        delete flat['callbackID'];
+        delete flat['dom'];
+        flat['domain'] = new Domain(this.#caller, dom);
         // The generated types and the schema come from the same struct.
-        listener({ kind, domain: new Domain(this.#caller, dom), ...fields } as unknown as DomainEvent<K>);
+        listener(flat as unknown as DomainEvent<K>);
       },
     });
   }

@@ -2,8 +2,8 @@ import type { CallOptions } from './caller.ts';
 import { LibvirtError } from './errors.ts';
 import type { Procedure } from './procedures.ts';
 
-/** Called in the packet loop, before any later packet is looked at. */
-export type ReplyHook = (ret: unknown) => void;
+/** Called in the packet loop, before any later packet is looked at; `isAbandoned`: the caller has given up. */
+export type ReplyHook = (ret: unknown, isAbandoned: boolean) => void;
 
 /** One call from its making to its answer. */
 export class PendingCall {

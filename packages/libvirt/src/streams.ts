@@ -11,11 +11,11 @@ const COLLECT_MAX_BYTES = 256 * 1024 * 1024;
 
 /** What a stream sends; implemented by the channel. */
 export interface StreamSender {
-  data(bytes: Uint8Array, onWritten: (error?: Error | null) => void): void;
-  finish(): void;
-  abort(): void;
+  data(serial: number, bytes: Uint8Array, onWritten: (error?: Error | null) => void): void;
+  finish(serial: number): void;
+  abort(serial: number): void;
   /** The stream is over in both ends; its serial is free. */
-  release(): void;
+  release(serial: number): void;
 }
 
 /**
@@ -25,6 +25,8 @@ export interface StreamSender {
  * falls `maxBufferedBytes` behind gets its stream aborted. Writing waits for the socket, piece by piece.
  */
 export class RpcStream extends Duplex {
+  /** Serial of the call that opened it, 0 until the call is sent. */
+  serial = 0;
   readonly #sender: StreamSender;
   readonly #direction: StreamDirection;
   readonly #maxBufferedBytes: number;
@@ -89,7 +91,7 @@ export class RpcStream extends Duplex {
     const sendFrom = (start: number): void => {
       if (this.#state !== 'open') return callback(LibvirtError.client('StreamFailed', 'the stream has ended'));
       const end = Math.min(start + CHUNK_BYTES, chunk.length);
-      this.#sender.data(chunk.subarray(start, end), (error) => {
+      this.#sender.data(this.serial, chunk.subarray(start, end), (error) => {
         if (error !== undefined && error !== null) callback(error);
         else if (end < chunk.length) sendFrom(end);
         else callback();
@@ -102,13 +104,13 @@ export class RpcStream extends Duplex {
     if (this.#state !== 'open') return callback();
     this.#state = 'closing';
     this.#onFinished = callback;
-    this.#sender.finish();
+    this.#sender.finish(this.serial);
   }
 
   override _destroy(error: Error | null, callback: (error?: Error | null) => void): void {
     if (this.#state === 'open') {
       this.#state = 'closing';
-      this.#sender.abort();
+      if (this.serial !== 0) this.#sender.abort(this.serial);
     }
     callback(error);
   }
@@ -117,13 +119,13 @@ export class RpcStream extends Duplex {
     this.push(null);
     // The data has ended, the stream has not: it is over once both sides have said so.
     this.#state = 'closing';
-    this.#sender.finish();
+    this.#sender.finish(this.serial);
   }
 
   #over(): void {
     if (this.#state === 'over') return;
     this.#state = 'over';
-    this.#sender.release();
+    this.#sender.release(this.serial);
   }
 }
 

@@ -198,7 +198,7 @@ export class XdrWriter {
     const hex = typeof value === 'string' ? value.replaceAll('-', '') : '';
     const start = this.#reserve(16);
     if (hex.length !== 32 || this.#buffer.write(hex, start, 16, 'hex') !== 16) {
-      throw unencodable(`'${String(value)}' is no uuid`);
+      throw unencodable(`'${value}' is no uuid`);
     }
   }
 

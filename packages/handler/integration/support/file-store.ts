@@ -1,6 +1,6 @@
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, watch, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { SharedVmiStore } from '@virtwire/handler';
+import type { SharedVmiStore } from '../../src/index.ts';
 import type { Vmi } from '@virtwire/vm-model';
 
 function refused(code: string, text: string): Error {

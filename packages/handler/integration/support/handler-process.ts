@@ -3,9 +3,9 @@
  * take their time: so that a test can end it at any step.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createHandler, createStoreSource, DEFAULT_HANDLER_CONFIG } from '@virtwire/handler';
-import type { NodeParts } from '@virtwire/handler';
 import { createLogger } from '@virtwire/telemetry';
+import { createHandler, createStoreSource, DEFAULT_HANDLER_CONFIG } from '../../src/index.ts';
+import type { NodeParts } from '../../src/index.ts';
 import { FileStore } from './file-store.ts';
 
 interface Settings {

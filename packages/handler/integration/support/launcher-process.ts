@@ -6,9 +6,9 @@ import { createInterface } from 'node:readline';
 import { createNotifySender, cmdV1 } from '@virtwire/shared-proto';
 import { emptyDomain, parseVmiJson, renderDomainJson } from '@virtwire/vm-model';
 import type { Domain } from '@virtwire/vm-model';
-import { startFakeLauncher } from '@virtwire/handler/testing';
-import type { FakeAnswer } from '@virtwire/handler/testing';
 import type { CmdRpc } from '@virtwire/shared-proto';
+import { startFakeLauncher } from '../../src/testing/index.ts';
+import type { FakeAnswer } from '../../src/testing/index.ts';
 
 const [socketPath = ''] = process.argv.slice(2);
 const PIPE = '/run/kubevirt/domain-notify-pipe.sock';

@@ -9,7 +9,6 @@ import type { ConnectLauncher } from '../launchers/launcher.ts';
 import type { Launchers } from '../launchers/launchers.ts';
 import { markUnresponsive } from '../launchers/sockets.ts';
 import { apiTime, objectKey } from '../model.ts';
-import type { Domain } from '../model.ts';
 import { askDomain } from './ask.ts';
 import { forEachBounded } from './bounded.ts';
 import { goneDomain, unknownDomain } from './domain-object.ts';
@@ -106,11 +105,14 @@ export class DomainWatch implements AsyncDisposable {
   }
 
   async #every(periodMs: number, work: () => Promise<void>): Promise<void> {
-    const { signal } = this.#stop;
-    while (!signal.aborted) {
+    while (!this.#isStopped()) {
       await this.#sleep(periodMs);
-      if (!signal.aborted) await work();
+      if (!this.#isStopped()) await work();
     }
+  }
+
+  #isStopped(): boolean {
+    return this.#stop.signal.aborted;
   }
 
   async #sleep(ms: number): Promise<void> {
@@ -127,7 +129,7 @@ export class DomainWatch implements AsyncDisposable {
       return;
     }
     try {
-      this.#settle(key, await this.#ask(record));
+      await this.#ask(record);
     } catch (error) {
       const text = `failed to connect to cmd client socket ${record.socketFile}, preserving domain with Unknown status`;
       log.warn({ reason: errorText(error) }, text);
@@ -136,13 +138,14 @@ export class DomainWatch implements AsyncDisposable {
     }
   }
 
-  async #ask(record: GhostRecord): Promise<Domain | undefined> {
-    const client = await this.#deps.launchers.adopt(record, this.#deps.isNonRoot(record));
-    return askDomain(client);
-  }
-
-  #settle(key: string, domain: Domain | undefined): void {
-    const { store } = this.#deps;
+  async #ask(record: GhostRecord): Promise<void> {
+    const { store, launchers, isNonRoot } = this.#deps;
+    const key = objectKey(record);
+    const client = await launchers.adopt(record, isNonRoot(record));
+    const before = store.get(key);
+    const domain = await askDomain(client);
+    // The pipe is open already: an event that came meanwhile is newer than the answer.
+    if (store.get(key) !== before) return;
     if (domain !== undefined) store.upsert(domain);
     else if (store.get(key)?.Status.Status === 'Unknown') store.delete(key);
     else store.noteAbsent(key);
@@ -152,11 +155,11 @@ export class DomainWatch implements AsyncDisposable {
   async #askUntilKnown(record: GhostRecord): Promise<void> {
     const key = objectKey(record);
     let refusedSinceMs: number | undefined;
-    for (let waitMs = FIRST_RETRY_MS; !this.#stop.signal.aborted; waitMs = Math.min(waitMs * 2, MAX_RETRY_MS)) {
+    for (let waitMs = FIRST_RETRY_MS; !this.#isStopped(); waitMs = Math.min(waitMs * 2, MAX_RETRY_MS)) {
       await this.#sleep(waitMs);
-      if (this.#stop.signal.aborted || !this.#isUnknown(record)) return;
+      if (this.#isStopped() || !this.#isUnknown(record)) return;
       try {
-        this.#settle(key, await this.#ask(record));
+        await this.#ask(record);
         return;
       } catch (error) {
         this.#deps.log.debug({ reason: errorText(error) }, `domain of ${key} is still unknown`);

@@ -9,6 +9,8 @@ export const LAUNCHER_SOCKET = 'launcher-sock';
 /** Marker that the watchdog leaves beside a socket that has been dead for too long. */
 export const UNRESPONSIVE_MARKER = 'launcher-unresponsive';
 
+const MARKER_MODE = 0o644;
+
 /** Where to look for launcher sockets. */
 export interface SocketPlace {
   readonly podsDir: string;
@@ -91,7 +93,7 @@ export function isSocketUnresponsive(socketFile: string): boolean {
 export function markUnresponsive(socketFile: string): void {
   try {
     using directory = SafePath.openRoot(path.dirname(socketFile));
-    directory.touch(UNRESPONSIVE_MARKER, 0o666 & ~process.umask());
+    directory.touch(UNRESPONSIVE_MARKER, MARKER_MODE);
   } catch (error) {
     const errno = errnoOf(error);
     if (errno !== 'ENOENT' && errno !== 'EEXIST' && errno !== 'ENOTDIR') throw error;

@@ -37,11 +37,14 @@ function parseDomain(bytes: Uint8Array): Domain | undefined {
   return bytes.length === 0 ? undefined : parseDomainJson(text(bytes));
 }
 
+function parseObject(json: string, what: string): object {
+  const value = JSON.parse(json) as unknown;
+  if (typeof value !== 'object' || value === null) throw new Error(`${what} must be a JSON object`);
+  return value;
+}
+
 function readStatus(bytes: Uint8Array): { readonly message?: string } {
-  if (bytes.length === 0) return {};
-  const status = JSON.parse(text(bytes)) as unknown;
-  if (typeof status !== 'object' || status === null) throw new Error('a status must be a JSON object');
-  return status;
+  return bytes.length === 0 ? {} : parseObject(text(bytes), 'a status');
 }
 
 function domainUidOf(domain: Domain): string {
@@ -87,8 +90,7 @@ export function createEventHandlers({ store, getVmi, events, log }: EventHandler
     handleK8sEvent(request, { identity }) {
       let event: K8sEvent;
       try {
-        event = JSON.parse(text(request.eventJSON)) as K8sEvent;
-        if (typeof event !== 'object' || event === null) throw new Error('an event must be a JSON object');
+        event = parseObject(text(request.eventJSON), 'an event');
       } catch (error) {
         return refuse(`Error unmarshalling k8s event: ${errorText(error)}`);
       }

@@ -141,12 +141,16 @@ class Gate implements NotifyGate {
     }
   }
 
+  #isStopped(): boolean {
+    return this.#stop.signal.aborted;
+  }
+
   async #supervise(): Promise<void> {
     let failures = 0;
     let startedAtMs = this.#deps.now();
-    while (!this.#stop.signal.aborted) {
+    while (!this.#isStopped()) {
       await this.#pause(CHECK_PERIOD_MS);
-      const fault = this.#stop.signal.aborted ? undefined : this.#fault();
+      const fault = this.#isStopped() ? undefined : this.#fault();
       if (fault === undefined) continue;
       this.#deps.log.warn(`socket file ${this.#socketPath} changed, stopping notify server`);
       if (this.#deps.now() - startedAtMs >= STABLE_RUN_MS) failures = 0;

@@ -72,9 +72,11 @@ function setDomainFields({ vmi, domain }: StatusInput, status: VmiStatus): void 
   const machine = domain.Spec.OS.Type.Machine;
   if (machine) status.machine = { ...status.machine, type: machine };
   if (domain.Spec.CurrentMemory !== undefined) {
-    const { guestCurrent: _old, ...memory } = vmi.status?.memory ?? {};
+    const memory = { ...vmi.status?.memory };
     const guestCurrent = guestMemory(domain);
-    status.memory = guestCurrent === undefined ? memory : { ...memory, guestCurrent };
+    if (guestCurrent === undefined) delete memory.guestCurrent;
+    else memory.guestCurrent = guestCurrent;
+    status.memory = memory;
   }
 }
 

@@ -49,11 +49,11 @@ function whyUnsupported(vmi: Vmi, info: GuestAgentInfo, versions: readonly strin
   const hasAll = (names: readonly string[]): boolean => names.every((name) => enabled.has(name));
   if (!hasAll(REQUIRED)) return "This guest agent doesn't support required basic commands";
   const credentials = vmi.spec.accessCredentials ?? [];
-  const usesSsh = credentials.some((one) => one.sshPublicKey?.propagationMethod?.qemuGuestAgent !== undefined);
+  const usesSsh = credentials.some((one) => one.sshPublicKey?.propagationMethod.qemuGuestAgent !== undefined);
   if (usesSsh && !hasAll(SSH) && !hasAll(SSH_BY_FILES)) {
     return "This guest agent doesn't support required public key commands";
   }
-  const usesPassword = credentials.some((one) => one.userPassword?.propagationMethod?.qemuGuestAgent !== undefined);
+  const usesPassword = credentials.some((one) => one.userPassword?.propagationMethod.qemuGuestAgent !== undefined);
   if (usesPassword && !hasAll(PASSWORD)) return "This guest agent doesn't support required password commands";
   return undefined;
 }

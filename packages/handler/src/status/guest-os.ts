@@ -20,7 +20,7 @@ export function guestOsInfo(old: GuestOsInfo | undefined, domain: Domain): Guest
     ['machine', info.Machine],
     ['id', info.Id],
   ];
-  return Object.fromEntries(fields.filter(([, value]) => value)) as GuestOsInfo;
+  return Object.fromEntries(fields.filter(([, value]) => value));
 }
 
 /** `status.fsFreezeStatus`: set while frozen, empty when thawed, kept while the domain says nothing. */

@@ -18,7 +18,7 @@ function sourcesOf(status: VmiInterfaceStatus): readonly string[] {
 }
 
 function fromDomain(iface: DomainInterface): VmiInterfaceStatus {
-  const queues = Number(iface.Driver?.Queues ?? 0);
+  const queues = iface.Driver?.Queues ?? 0;
   const linkState = iface.LinkState?.State ?? '';
   return {
     name: withoutUserPrefix(iface.Alias?.Name ?? ''),
@@ -60,12 +60,12 @@ function withAddresses(
   addresses: readonly string[],
   first = addresses[0],
 ): VmiInterfaceStatus {
-  const { ipAddress: _ip, ipAddresses: _ips, ...rest } = status;
-  return {
-    ...rest,
-    ...(first === undefined || first === '' ? {} : { ipAddress: first }),
-    ...(addresses.length === 0 ? {} : { ipAddresses: [...addresses] }),
-  };
+  const result = { ...status };
+  delete result.ipAddress;
+  delete result.ipAddresses;
+  if (first !== undefined && first !== '') result.ipAddress = first;
+  if (addresses.length > 0) result.ipAddresses = [...addresses];
+  return result;
 }
 
 const isIpv6 = (address: string): boolean => address.includes(':');
@@ -88,10 +88,11 @@ function withAgentData(status: VmiInterfaceStatus, agent: AgentInterface, dropsL
     ),
     ...mergeFamily(known.filter(isIpv6), reported.filter(isIpv6)),
   ];
-  const { interfaceName: _old, ...rest } = withAddresses(status, merged);
+  const result = withAddresses(status, merged);
+  delete result.interfaceName;
   const interfaceName = agent.InterfaceName ?? '';
-  if (interfaceName === '') return rest;
-  return { ...rest, interfaceName, infoSource: `${DOMAIN}, ${GUEST_AGENT}` };
+  if (interfaceName === '') return result;
+  return { ...result, interfaceName, infoSource: `${DOMAIN}, ${GUEST_AGENT}` };
 }
 
 function guestOnly(agent: AgentInterface): VmiInterfaceStatus {

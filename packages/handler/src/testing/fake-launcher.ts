@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Server, ServerCredentials, status } from '@grpc/grpc-js';
+import { Server, ServerCredentials } from '@grpc/grpc-js';
 import type { ServiceDefinition, UntypedServiceImplementation } from '@grpc/grpc-js';
 import { CMD_RPC_NAMES, cmdV1 } from '@virtwire/shared-proto';
 import type { CmdRpc } from '@virtwire/shared-proto';
@@ -25,14 +25,14 @@ export interface FakeCall {
   readonly request: Uint8Array;
 }
 
-/** A launcher that lives in this process and speaks the real wire. */
-export interface FakeLauncher extends AsyncDisposable {
+/** A launcher that speaks the real wire and has no hypervisor behind it. */
+export interface FakeLauncher {
   readonly calls: readonly FakeCall[];
   answer(rpc: CmdRpc, answer: FakeAnswer): void;
   /** JSON text of the domain that GetDomain tells; empty = none. */
   domain: string;
   versions: readonly number[];
-  /** Ends like a process that is killed: connections cut, the socket file stays. */
+  /** Cuts all connections and stops listening. */
   kill(): void;
 }
 
@@ -45,24 +45,82 @@ function infoAnswer(versions: readonly number[]): Buffer {
   return Buffer.from([0x0a, versions.length, ...versions]);
 }
 
-function render(rpc: CmdRpc, answer: FakeAnswer, domain: string): Buffer {
+function render(rpc: CmdRpc, answer: FakeAnswer, domain: string): Uint8Array {
   const { success = true, message = '', entity } = answer;
   const response = { success, message };
   if (rpc === 'GetDomain') {
     const text = entity === undefined ? domain : JSON.stringify(entity);
-    return Buffer.from(
-      cmdV1.DomainResponse.encode(cmdV1.DomainResponse.fromPartial({ response, domain: text })).finish(),
-    );
+    return cmdV1.DomainResponse.encode(cmdV1.DomainResponse.fromPartial({ response, domain: text })).finish();
   }
   if (rpc === 'GetGuestInfo') {
-    const guestInfoResponse = JSON.stringify(entity ?? {});
-    const whole = cmdV1.GuestInfoResponse.fromPartial({ response, guestInfoResponse });
-    return Buffer.from(cmdV1.GuestInfoResponse.encode(whole).finish());
+    const whole = cmdV1.GuestInfoResponse.fromPartial({ response, guestInfoResponse: JSON.stringify(entity ?? {}) });
+    return cmdV1.GuestInfoResponse.encode(whole).finish();
   }
-  return Buffer.from(cmdV1.Response.encode(cmdV1.Response.fromPartial(response)).finish());
+  return cmdV1.Response.encode(cmdV1.Response.fromPartial(response)).finish();
+}
+
+function method(path: string): object {
+  return {
+    path,
+    requestStream: false,
+    responseStream: false,
+    requestSerialize: identity,
+    requestDeserialize: identity,
+    responseSerialize: identity,
+    responseDeserialize: identity,
+  };
 }
 
 type Callback = (error: { code: number; details: string } | null, value?: Buffer) => void;
+type Handle = (call: { readonly request: Buffer }, callback: Callback) => void;
+
+/** The scripted side of a fake launcher. */
+class Script implements FakeLauncher {
+  readonly calls: FakeCall[] = [];
+  domain = '';
+  versions: readonly number[] = [1];
+  readonly #answers = new Map<CmdRpc, FakeAnswer>();
+  readonly #onCall: (call: FakeCall) => void;
+  readonly #server: Server;
+
+  constructor(server: Server, onCall: (call: FakeCall) => void) {
+    this.#server = server;
+    this.#onCall = onCall;
+  }
+
+  answer(rpc: CmdRpc, answer: FakeAnswer): void {
+    this.#answers.set(rpc, answer);
+  }
+
+  kill(): void {
+    this.#server.forceShutdown();
+  }
+
+  info(): Handle {
+    return ({ request }, callback) => {
+      this.#note({ rpc: 'Info', request });
+      callback(null, infoAnswer(this.versions));
+    };
+  }
+
+  serve(rpc: CmdRpc): Handle {
+    return ({ request }, callback) => void this.#serve(rpc, request, callback);
+  }
+
+  #note(call: FakeCall): void {
+    this.calls.push(call);
+    this.#onCall(call);
+  }
+
+  async #serve(rpc: CmdRpc, request: Buffer, callback: Callback): Promise<void> {
+    this.#note({ rpc, request });
+    const answer = this.#answers.get(rpc) ?? {};
+    if (answer.hangs === true) return;
+    if (answer.delayMs !== undefined) await sleep(answer.delayMs);
+    if (answer.code === undefined) callback(null, Buffer.from(render(rpc, answer, this.domain)));
+    else callback({ code: answer.code, details: answer.codeMessage ?? '' });
+  }
+}
 
 /**
  * Starts a fake launcher on a unix socket.
@@ -74,67 +132,19 @@ export async function startFakeLauncher(
   onCall: (call: FakeCall) => void = () => undefined,
 ): Promise<FakeLauncher> {
   const server = new Server();
-  const calls: FakeCall[] = [];
-  const answers = new Map<CmdRpc, FakeAnswer>();
-  const state = { domain: '', versions: [1] as readonly number[] };
-  const note = (call: FakeCall): void => {
-    calls.push(call);
-    onCall(call);
-  };
-  const serve = async (rpc: CmdRpc, request: Buffer, callback: Callback): Promise<void> => {
-    note({ rpc, request });
-    const answer = answers.get(rpc) ?? {};
-    if (answer.hangs === true) return;
-    if (answer.delayMs !== undefined) await sleep(answer.delayMs);
-    if (answer.code !== undefined) callback({ code: answer.code, details: answer.codeMessage ?? '' });
-    else callback(null, render(rpc, answer, state.domain));
-  };
-  const definition: Record<string, unknown> = {};
+  const script = new Script(server, onCall);
+  const definition: Record<string, object> = {};
   const implementation: UntypedServiceImplementation = {};
-  const method = (path: string) => ({
-    path,
-    requestStream: false,
-    responseStream: false,
-    requestSerialize: identity,
-    requestDeserialize: identity,
-    responseSerialize: identity,
-    responseDeserialize: identity,
-  });
   for (const rpc of CMD_RPC_NAMES) {
     definition[rpc] = method(`${CMD}${rpc}`);
-    implementation[rpc] = (call: { request: Buffer }, callback: Callback) => void serve(rpc, call.request, callback);
+    implementation[rpc] = script.serve(rpc);
   }
-  server.addService(definition as ServiceDefinition, implementation);
-  server.addService({ Info: method(INFO) } as unknown as ServiceDefinition, {
-    Info: (call: { request: Buffer }, callback: Callback) => {
-      note({ rpc: 'Info', request: call.request });
-      callback(null, infoAnswer(state.versions));
-    },
-  });
+  server.addService(definition as unknown as ServiceDefinition, implementation);
+  server.addService({ Info: method(INFO) } as unknown as ServiceDefinition, { Info: script.info() });
   await new Promise<void>((resolve, reject) => {
     server.bindAsync(`unix:${socketPath}`, ServerCredentials.createInsecure(), (error) =>
       error === null ? resolve() : reject(error),
     );
   });
-  return {
-    calls,
-    answer: (rpc, answer) => void answers.set(rpc, answer),
-    get domain() {
-      return state.domain;
-    },
-    set domain(text) {
-      state.domain = text;
-    },
-    get versions() {
-      return state.versions;
-    },
-    set versions(versions) {
-      state.versions = versions;
-    },
-    kill: () => server.forceShutdown(),
-    [Symbol.asyncDispose]: async () => server.forceShutdown(),
-  };
+  return script;
 }
-
-/** gRPC status codes by name, for {@link FakeAnswer.code}. */
-export const GRPC_STATUS = status;

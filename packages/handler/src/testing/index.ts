@@ -14,5 +14,5 @@ export { createVmController } from '../vmi/controller.ts';
 export type { VmController } from '../vmi/controller.ts';
 export { createExpectations } from '../vmi/expectations.ts';
 export { createIoErrorRetry } from '../vmi/io-error-retry.ts';
-export { GRPC_STATUS, startFakeLauncher } from './fake-launcher.ts';
+export { startFakeLauncher } from './fake-launcher.ts';
 export type { FakeAnswer, FakeCall, FakeLauncher } from './fake-launcher.ts';

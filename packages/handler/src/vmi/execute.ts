@@ -2,18 +2,18 @@ import { errorText } from '../errors.ts';
 import type { Pass } from './pass.ts';
 import type { Step } from './steps.ts';
 
-/** What a step may say beside being done: the rest of the pass has to wait. */
-export type StepOutcome = void | 'stop';
-
-/** One executor per kind of step. Each does one thing, is idempotent, and takes no decision. */
+/**
+ * One executor per kind of step. Each does one thing, is idempotent, and takes no decision. `stop` as its result means
+ * that the rest of the pass has to wait.
+ */
 export type Executors = {
   readonly [K in Exclude<Step['kind'], 'stop' | 'writeStatus'>]: (
     step: Extract<Step, { kind: K }>,
     pass: Pass,
-  ) => Promise<StepOutcome> | StepOutcome;
+  ) => Promise<unknown>;
 };
 
-type Run = (step: Step, pass: Pass) => Promise<StepOutcome> | StepOutcome;
+type Run = (step: Step, pass: Pass) => Promise<unknown>;
 
 /**
  * Runs the steps of a pass in order, up to the first that fails or says that the rest has to wait. `writeStatus` is not

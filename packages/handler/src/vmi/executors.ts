@@ -1,5 +1,5 @@
-import { isConnectionLoss, ProtoError, unwrap, vmiRequest } from '@virtwire/shared-proto';
-import type { CmdClient } from '@virtwire/shared-proto';
+import { isConnectionLoss, unwrap, vmiRequest } from '@virtwire/shared-proto';
+import type { CmdClient, ProtoError } from '@virtwire/shared-proto';
 import { startSpan } from '@virtwire/telemetry';
 import type { Logger } from '@virtwire/telemetry';
 import { renderVmiJson } from '@virtwire/vm-model';
@@ -68,7 +68,9 @@ function stopExecutors(deps: ExecutorsDeps, tell: (pass: Pass, type: EventType, 
   const { launchers, requeue } = deps;
   const verified = async (pass: Pass): Promise<CmdClient> => (pass.client ??= await launchers.getVerified(pass.vmi));
   return {
-    pingLauncher: async (_step, pass) => void (await verified(pass)),
+    pingLauncher: async (_step, pass) => {
+      await verified(pass);
+    },
     signalShutdown: async ({ isFirst, requeueAfterMs }, pass) => {
       const client = await verified(pass);
       const answer = await client.shutdownVirtualMachine(vmiRequest(renderVmiJson(pass.vmi)));
@@ -132,7 +134,7 @@ function prepareExecutors(deps: ExecutorsDeps, isolationOf: (pass: Pass) => Prom
         requeue.rateLimited(pass.key);
         return 'stop';
       }
-      if (await parts.containerDisks.ready(pass.vmi, info.notInitializedSinceMs)) return;
+      if (await parts.containerDisks.ready(pass.vmi, info.notInitializedSinceMs)) return undefined;
       requeue.after(pass.key, CONTAINER_DISK_RETRY_MS, false);
       return 'stop';
     },
@@ -236,18 +238,18 @@ export function createExecutors(deps: ExecutorsDeps): Executors {
     ...stopExecutors(deps, tell),
     ...prepareExecutors(deps, isolationOf),
     ...runningExecutors(deps, isolationOf),
-    dropExpectation: (_step, pass) => expectations.drop(pass.key),
-    requeue: ({ afterMs, isSafetyNet = false }, pass) => requeue.after(pass.key, afterMs, isSafetyNet),
-    requeueRateLimited: (_step, pass) => requeue.rateLimited(pass.key),
-    fail: ({ code, message }) => {
+    dropExpectation: async (_step, pass) => expectations.drop(pass.key),
+    requeue: async ({ afterMs, isSafetyNet = false }, pass) => requeue.after(pass.key, afterMs, isSafetyNet),
+    requeueRateLimited: async (_step, pass) => requeue.rateLimited(pass.key),
+    fail: async ({ code, message }) => {
       throw new HandlerError(code, message);
     },
-    trackLauncher: (_step, pass) => launchers.track(pass.vmi),
+    trackLauncher: async (_step, pass) => launchers.track(pass.vmi),
     runHook: async ({ point }, pass) => parts.hooks?.run(point, pass.vmi),
     finalCleanup: ({ uid }, pass) => finalCleanup(deps, pass, uid),
-    checkIoErrorRetry: (_step, pass) => {
+    checkIoErrorRetry: async (_step, pass) => {
       const delayMs = deps.ioErrorRetry.delayMs(pass.vmi.metadata.uid, deps.now());
-      if (delayMs === 0) return;
+      if (delayMs === 0) return undefined;
       pass.log.info(`Delay vm update for ${delayMs / 1_000} seconds`);
       requeue.after(pass.key, delayMs, false);
       return 'stop';
@@ -260,8 +262,8 @@ export function createExecutors(deps: ExecutorsDeps): Executors {
       if (answer.ok) return;
       throw answer.error.message.includes(EFI_MISSING) ? secureBootError(answer.error) : answer.error;
     },
-    reportDefined: (_step, pass) => tell(pass, 'Normal', 'Created', 'VirtualMachineInstance defined.'),
-    raiseCollected: (_step, pass) => {
+    reportDefined: async (_step, pass) => tell(pass, 'Normal', 'Created', 'VirtualMachineInstance defined.'),
+    raiseCollected: async (_step, pass) => {
       const [first, ...others] = pass.collected;
       if (first === undefined) return;
       const text = [first, ...others].map(errorText);

@@ -14,9 +14,11 @@ import {
   openGhostRecords,
   startFakeLauncher,
 } from '@virtwire/handler/testing';
-import type { FakeLauncher } from '@virtwire/handler/testing';
+import type { NodeParts } from '@virtwire/handler';
+import type { FakeLauncher, VmController } from '@virtwire/handler/testing';
 import { CMD_RPC_NAMES } from '@virtwire/shared-proto';
 import { createLogger } from '@virtwire/telemetry';
+import type { Logger } from '@virtwire/telemetry';
 import { parseDomainJson } from '@virtwire/vm-model';
 import type { Vmi } from '@virtwire/vm-model';
 import type { CaseAfter, CaseInput, CasePod, TraceEntry } from './case.ts';
@@ -51,7 +53,7 @@ export class Scene implements AsyncDisposable {
   readonly #launcherServers = new Map<string, FakeLauncher>();
   readonly #records: ReturnType<typeof openGhostRecords>;
   readonly #launchers: Launchers;
-  readonly #controller: ReturnType<typeof createVmController>;
+  readonly #controller: VmController;
   #case: CaseInput;
   #trace: TraceEntry[] = [];
   /** What was sent in this pass, and what of it was taken. */
@@ -80,7 +82,6 @@ export class Scene implements AsyncDisposable {
       launcherRoot: this.launcherRoot(''),
       note: (entry) => void this.#trace.push(entry),
     });
-    const now = (): number => this.#nowMs();
     this.#launchers = new Launchers(
       {
         records: this.#records,
@@ -90,13 +91,18 @@ export class Scene implements AsyncDisposable {
           if (isNonRoot) this.#trace.push({ kind: 'node', op: 'chownToQemu', path });
           return { [Symbol.asyncDispose]: async () => undefined };
         },
-        detectIsolation: parts.detectIsolation,
-        now,
+        detectIsolation: (socketFile) => parts.detectIsolation(socketFile),
+        now: () => this.#nowMs(),
         log,
       },
       { podsDir: this.#podsDir, nodeName: input.node },
     );
-    this.#controller = createVmController({
+    this.#controller = this.#buildController(parts, log);
+  }
+
+  #buildController(parts: NodeParts, log: Logger): VmController {
+    const input = this.#case;
+    return createVmController({
       source: {
         get: (key) => (this.#case.vmiStore === 'global' ? undefined : this.#find(key)),
         getAnywhere: (key) => this.#find(key),
@@ -128,7 +134,7 @@ export class Scene implements AsyncDisposable {
         plugins: this.#case.plugins ?? [],
       }),
       nodeName: input.node,
-      now,
+      now: () => this.#nowMs(),
       log,
       host: { cpuModel: input.hostCpuModel ?? '', architecture: 'amd64' },
     });
@@ -238,8 +244,9 @@ export class Scene implements AsyncDisposable {
 
   /** Opens the client before the first pass; its steps are not part of any trace. */
   async #connect(uid: string | undefined): Promise<void> {
-    const { isolationError: _unused, ...calm } = this.#case;
     const input = this.#case;
+    const calm = { ...input };
+    delete calm.isolationError;
     this.#case = calm;
     const owner = uid ?? this.#stored?.metadata.uid ?? this.#domainUid();
     const [pod] = input.launcher?.pods ?? [];

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 
-import { connect, isLibvirtError, type Connection } from '@virtwire/libvirt';
-import { privateDaemonObstacle, startPrivateDaemon, type PrivateDaemon } from '@virtwire/libvirt/testing';
+import { connect, isLibvirtError } from '@virtwire/libvirt';
+import { privateDaemonObstacle, startPrivateDaemon } from '@virtwire/libvirt/testing';
 import { type DomainSpec, renderDomainXml } from '@virtwire/vm-model';
 
 import { completeForLibvirt } from '../src/converter/complete-for-libvirt.ts';
@@ -24,19 +24,9 @@ function withTaps(spec: DomainSpec): DomainSpec {
 }
 
 describe.skipIf(obstacle !== undefined)(`libvirt takes what the converter makes ${obstacle ?? ''}`, () => {
-  let daemon: PrivateDaemon;
-  let connection: Connection;
-
-  beforeAll(async () => {
-    daemon = await startPrivateDaemon();
-    connection = await connect({ uri: daemon.uri, socketPath: daemon.socketPath });
-  });
-  afterAll(async () => {
-    await connection?.close();
-    await daemon?.[Symbol.asyncDispose]();
-  });
-
   test('any VMI is defined, or refused only for what this QEMU lacks', async () => {
+    await using daemon = await startPrivateDaemon();
+    await using connection = await connect({ uri: daemon.uri, socketPath: daemon.socketPath });
     const version = await connection.getLibVersion();
     let defined = 0;
     const lacking = new Set<string>();

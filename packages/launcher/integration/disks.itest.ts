@@ -88,7 +88,11 @@ describe.skipIf(obstacle !== '')(`disks with the real tools ${obstacle === '' ? 
     deps = {
       paths,
       images: createImagePort(),
-      tools: { run: async (file, args, options) => void (await runTool(file, args, options)) },
+      tools: {
+        async run(file, args, options) {
+          await runTool(file, args, options);
+        },
+      },
       qemuUser: { uid: owner.uid, gid: owner.gid },
       log: createLogger('virt-launcher', { destination: { write: () => undefined } }),
     };

@@ -7,7 +7,7 @@ import type { ImagePort } from '../disks/ports.ts';
 import { LauncherError, textOf } from '../errors.ts';
 import { type ArchitectureTraits, architectureTraits } from './architecture.ts';
 import { parseCpuSet } from './cpu-set.ts';
-import { parseNetworkInfo } from './circumstances-json.ts';
+import { type NetworkInfoJson, parseNetworkInfo } from './circumstances-json.ts';
 import type { BlockSizes, Circumstances, ConverterOptions, HostPciFacts, ImageInfo } from './circumstances.ts';
 import { blockDevice, containerDiskImage, filesystemImage, hotplugPath } from './volume-paths.ts';
 import { isOn } from './vmi-traits.ts';
@@ -147,7 +147,7 @@ async function readNetworkInfo(vmi: Vmi): Promise<Circumstances['networkInfo']> 
   const hasSriov = (vmi.spec.domain.devices.interfaces ?? []).some(({ sriov }) => sriov !== undefined);
   if (!hasSriov) return [];
   try {
-    return parseNetworkInfo(JSON.parse(await readFile(NETWORK_INFO, 'utf8')));
+    return parseNetworkInfo(JSON.parse(await readFile(NETWORK_INFO, 'utf8')) as NetworkInfoJson);
   } catch {
     // Without the file no network has an address, which the conversion reports by name.
     return [];

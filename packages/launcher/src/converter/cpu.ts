@@ -14,10 +14,14 @@ const HOST_MODELS = new Set(['host-model', 'host-passthrough']);
 export function guestTopology(vmi: Vmi): GuestTopology {
   const { cpu, resources } = vmi.spec.domain;
   if (cpu?.cores || cpu?.sockets || cpu?.threads) {
-    return { sockets: cpu.sockets || 1, cores: cpu.cores || 1, threads: cpu.threads || 1 };
+    return { sockets: atLeastOne(cpu.sockets), cores: atLeastOne(cpu.cores), threads: atLeastOne(cpu.threads) };
   }
   const amount = resources?.limits?.['cpu'] ?? resources?.requests?.['cpu'];
   return { sockets: amount === undefined ? 1 : Number(quantityValue(amount)), cores: 1, threads: 1 };
+}
+
+function atLeastOne(count: number | undefined): number {
+  return Math.max(1, count ?? 0);
 }
 
 /** vCPUs of a topology. */

@@ -11,6 +11,7 @@ import { IoThreadAssigner } from './iothreads.ts';
 import { toInt64 } from './memory.ts';
 import { parsePciAddress } from './pci-address.ts';
 import { busOf } from './vmi-traits.ts';
+import { nonEmpty } from './non-empty.ts';
 
 const ERROR_POLICIES = new Set(['stop', 'ignore', 'report', 'enospace']);
 const PR_HELPER_SOCKET = '/var/run/kubevirt/daemons/pr/pr-helper.sock';
@@ -100,7 +101,7 @@ function configureDisk(
   if (target.readonly === true) draft.ReadOnly = {};
   draft.Serial = disk.serial;
   if (disk.shareable !== true) return;
-  const cache = disk.cache || 'none';
+  const cache = nonEmpty(disk.cache) ?? 'none';
   if (cache !== 'none') {
     throw new LauncherError('ConvertFailed', `a sharable disk requires cache = none got: ${cache}`);
   }

@@ -2,6 +2,7 @@ import type { Domain, DomainInput, DomainVideo, Vmi, VmiInput } from '@virtwire/
 
 import { LauncherError } from '../errors.ts';
 import type { ConverterContext } from './context.ts';
+import { nonEmpty } from './non-empty.ts';
 
 const VRAM_KIB = 16_384;
 
@@ -45,7 +46,7 @@ export function configureInputs(vmi: Vmi, context: ConverterContext, domain: Dom
 }
 
 function renderInput(input: VmiInput): DomainInput {
-  const bus = input.bus || 'usb';
+  const bus = nonEmpty(input.bus) ?? 'usb';
   if (bus !== 'usb' && bus !== 'virtio') {
     throw new LauncherError('ConvertFailed', `input contains unsupported bus ${bus}`);
   }

@@ -3,6 +3,7 @@ import { domainName } from '@virtwire/vm-model';
 
 import { LauncherError } from '../errors.ts';
 import type { ConverterContext } from './context.ts';
+import { nonEmpty } from './non-empty.ts';
 
 const QEMU_NAMESPACE = 'http://libvirt.org/schemas/domain/qemu/1.0';
 
@@ -64,5 +65,5 @@ export function defaultArchitecture(context: ConverterContext, domain: Domain): 
   const type = domain.Spec.OS.Type;
   type.OS = 'hvm';
   type.Arch = context.arch.osArch;
-  type.Machine ||= context.arch.defaultMachine;
+  type.Machine = nonEmpty(type.Machine) ?? context.arch.defaultMachine;
 }

@@ -13,6 +13,7 @@ import type { ConverterContext } from './context.ts';
 import { guestTopology, vcpuCount } from './cpu.ts';
 import { parsePciAddress } from './pci-address.ts';
 import { annotationOf } from './vmi-traits.ts';
+import { nonEmpty } from './non-empty.ts';
 
 const TAP = 'tap';
 const MAX_QUEUES = 256;
@@ -47,7 +48,7 @@ function renderInterface(
   attachment: string | undefined,
   context: ConverterContext,
 ): DomainInterface {
-  const model = iface.model || 'virtio';
+  const model = nonEmpty(iface.model) ?? 'virtio';
   const result: DomainInterface = {
     Type: '',
     Model: { Type: model === 'virtio' ? context.virtioModel : model },
@@ -122,6 +123,6 @@ function forward(proto: string, ranges: DomainInterfacePortForwardRange[]): Doma
 
 function rangesOf(ports: readonly Port[], proto: string): DomainInterfacePortForwardRange[] {
   return ports
-    .filter(({ protocol, port }) => (protocol || 'tcp').toLowerCase() === proto && port >= 0)
+    .filter(({ protocol, port }) => (nonEmpty(protocol) ?? 'tcp').toLowerCase() === proto && port >= 0)
     .map(({ port }) => ({ Start: port }));
 }

@@ -3,6 +3,7 @@ import type { Domain, Vmi, VmiWatchdog } from '@virtwire/vm-model';
 import { LauncherError } from '../errors.ts';
 import type { ConverterContext } from './context.ts';
 import { annotationOf, isOn } from './vmi-traits.ts';
+import { nonEmpty } from './non-empty.ts';
 
 const SOUND_MODELS = new Set(['ich9', 'ac97']);
 const USB_REDIRECTIONS = 4;
@@ -70,7 +71,7 @@ export function configureBalloon(vmi: Vmi, context: ConverterContext, domain: Do
 export function configureSound(vmi: Vmi, domain: Domain): void {
   const { sound } = vmi.spec.domain.devices;
   if (sound === undefined) return;
-  const model = sound.model || 'ich9';
+  const model = nonEmpty(sound.model) ?? 'ich9';
   if (!SOUND_MODELS.has(model)) throw new LauncherError('ConvertFailed', `invalid model: ${model}`);
   domain.Spec.Devices.SoundCards = [{ Alias: { Name: sound.name, UserDefined: true }, Model: model }];
 }

@@ -11,6 +11,7 @@ import { taggedDevices } from './device-metadata.ts';
 import { diskError, writeEmptyImage } from './files.ts';
 import { writeDirectoryIso } from './iso.ts';
 import type { DiskDeps } from './ports.ts';
+import { nonEmpty } from '../converter/non-empty.ts';
 
 const INSTANCE_TYPE_ANNOTATIONS = ['kubevirt.io/cluster-instancetype-name', 'kubevirt.io/instancetype-name'];
 const MAX_HOSTNAME = 63;
@@ -97,7 +98,7 @@ export function configDriveFiles(vmi: Vmi, data: CloudInitData, defined: DomainS
 
 /** Host name of the guest: what the spec says, else the VMI's name up to its first dot, as long as DNS allows. */
 export function hostnameOf(vmi: Vmi): string {
-  return vmi.spec.hostname || (vmi.metadata.name.split('.')[0] ?? '').slice(0, MAX_HOSTNAME);
+  return nonEmpty(vmi.spec.hostname) ?? (vmi.metadata.name.split('.')[0] ?? '').slice(0, MAX_HOSTNAME);
 }
 
 function instanceType(vmi: Vmi): string | undefined {

@@ -5,6 +5,7 @@ import { LauncherError, textOf } from '../errors.ts';
 import { diskError, writeEmptyImage } from './files.ts';
 import { listDirectory, writeConfigIso } from './iso.ts';
 import type { DiskDeps } from './ports.ts';
+import { nonEmpty } from '../converter/non-empty.ts';
 
 const DEFAULT_LABEL = 'cfgdata';
 const SYSPREP_LABEL = 'unattendCD';
@@ -84,7 +85,7 @@ async function writeConfigDisk(
   const source = kind.source(volume, deps);
   if (volume.sysprep !== undefined) await checkSysprep(source);
   if (isMigrationTarget) await writeEmptyImage(deps, image, volumeSize(vmi, volume.name));
-  else await writeConfigIso(deps, image, kind.label(volume) || DEFAULT_LABEL, source);
+  else await writeConfigIso(deps, image, nonEmpty(kind.label(volume)) ?? DEFAULT_LABEL, source);
 }
 
 /**

@@ -3,6 +3,7 @@ import type { DomainDisk, DomainSpec } from '@virtwire/vm-model';
 import { LauncherError } from '../errors.ts';
 import { isPreallocated } from './image-info.ts';
 import type { DiskDeps } from './ports.ts';
+import { nonEmpty } from '../converter/non-empty.ts';
 
 /** What the modes depend on. */
 type ModeDeps = Pick<DiskDeps, 'images' | 'log'>;
@@ -23,14 +24,14 @@ export async function withDriverModes(deps: ModeDeps, spec: DomainSpec): Promise
 /** A disk with the cache and IO modes that its storage takes. */
 export async function withDriverMode(deps: ModeDeps, disk: DomainDisk): Promise<DomainDisk> {
   const cache = await cacheMode(deps, disk);
-  const io = disk.Driver?.IO || (await ioMode(deps, disk, cache));
+  const io = nonEmpty(disk.Driver?.IO) ?? (await ioMode(deps, disk, cache));
   return { ...disk, Driver: { ...disk.Driver, Cache: cache, IO: io } };
 }
 
 /** Where the bytes of a disk lie: its data store, else its file, else its device. */
 export function backendPath(disk: DomainDisk): string {
   const source = disk.Source?.DataStore?.Source ?? disk.Source;
-  return source?.File || source?.Dev || '';
+  return nonEmpty(source?.File) ?? source?.Dev ?? '';
 }
 
 async function cacheMode(deps: ModeDeps, disk: DomainDisk): Promise<string | undefined> {
@@ -42,7 +43,7 @@ async function cacheMode(deps: ModeDeps, disk: DomainDisk): Promise<string | und
   }
   if (wanted !== '' && wanted !== 'none') return wanted;
   const backing = disk.BackingStore?.Source;
-  const backingPath = backing?.File || backing?.Dev || '';
+  const backingPath = nonEmpty(backing?.File) ?? backing?.Dev ?? '';
   const isSupported = (await hasDirectIo(deps, path)) && (backingPath === '' || (await hasDirectIo(deps, backingPath)));
   if (wanted === 'none' && !isSupported) {
     throw new LauncherError(

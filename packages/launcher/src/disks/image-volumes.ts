@@ -7,6 +7,7 @@ import { containerDiskImage } from '../converter/volume-paths.ts';
 import { LauncherError } from '../errors.ts';
 import { goFileError, isMissing } from './go-error.ts';
 import type { DiskDeps } from './ports.ts';
+import { nonEmpty } from '../converter/non-empty.ts';
 
 const DEFAULT_FOLDER = 'disk';
 
@@ -21,7 +22,7 @@ export async function linkImageVolumes(deps: Pick<DiskDeps, 'paths'>, vmi: Vmi):
   for (const [index, { containerDisk }] of (vmi.spec.volumes ?? []).entries()) {
     if (containerDisk === undefined) continue;
     const root = `${imageVolumeDir}/disk_${String(index)}`;
-    const target = await targetOf(root, containerDisk.path || (await onlyFile(root)));
+    const target = await targetOf(root, nonEmpty(containerDisk.path) ?? (await onlyFile(root)));
     await ensureLink(target, containerDiskImage(deps.paths, index));
   }
   const container = vmi.spec.domain.firmware?.kernelBoot?.container;

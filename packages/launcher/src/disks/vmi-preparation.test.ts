@@ -3,7 +3,6 @@ import { describe, expect, test } from 'vitest';
 import { type Vmi, emptyDomainSpec, parseDomainXml, renderDomainXml } from '@virtwire/vm-model';
 
 import { type ConverterOptionsJson, circumstancesFromJson } from '../converter/circumstances-json.ts';
-import type { ConverterOptions } from '../converter/circumstances.ts';
 import { textOf } from '../errors.ts';
 import { readCases } from '../testing/bundle.ts';
 import { type DiskWorld, type DiskWorldSetup, type ToolRun, createDiskWorld } from '../testing/disk-world.ts';
@@ -89,7 +88,7 @@ async function prepare(world: DiskWorld, input: Input): Promise<{ readonly xml?:
   );
   let xml: string | undefined;
   try {
-    const converted = await preparation.convert(vmi, options as ConverterOptions | undefined);
+    const converted = await preparation.convert(vmi, options);
     const prepared = await preparation.preStart(vmi, converted, options, world.deps.log);
     const defined = input.answers?.['GetXMLDesc']?.find(({ xml }) => xml !== undefined)?.xml;
     const spec = defined === undefined ? emptyDomainSpec() : parseDomainXml(defined);

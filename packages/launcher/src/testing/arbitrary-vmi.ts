@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 
 import {
+  type DiskBus,
   type Vmi,
   type VmiDisk,
   type VmiDomain,
@@ -26,7 +27,7 @@ const optional = <T>(value: fc.Arbitrary<T>): fc.Arbitrary<T | undefined> => fc.
 const state = fc.constantFrom({}, { enabled: true }, { enabled: false });
 
 /** Text with everything that XML must escape. */
-const text = fc.string({ minLength: 1, maxLength: 12, unit: fc.constantFrom(...'aZ9-_. &<>"\'äß') });
+const text = fc.string({ minLength: 1, maxLength: 12, unit: fc.constantFrom(...Array.from('aZ9-_. &<>"\'äß')) });
 
 const source: fc.Arbitrary<Omit<Volume, 'name'>> = fc.constantFrom<Omit<Volume, 'name'>>(
   { containerDisk: { image: 'registry.example/os:v1' } },
@@ -44,7 +45,7 @@ const source: fc.Arbitrary<Omit<Volume, 'name'>> = fc.constantFrom<Omit<Volume, 
   { sysprep: { configMap: { name: 'm' } } },
 );
 
-const bus = fc.constantFrom('virtio', 'sata', 'scsi', 'usb') as fc.Arbitrary<'virtio' | 'sata' | 'scsi' | 'usb'>;
+const bus = fc.constantFrom<DiskBus[]>('virtio', 'sata', 'scsi', 'usb');
 
 const diskKind: fc.Arbitrary<Pick<VmiDisk, 'disk' | 'cdrom' | 'lun'>> = fc.oneof(
   fc.record({ disk: fc.record({ bus }, { requiredKeys: [] }) }),
@@ -60,7 +61,7 @@ const disk = fc.tuple(
       cache: fc.constantFrom('none', 'writeback', 'writethrough'),
       io: fc.constantFrom('threads'),
       errorPolicy: fc.constantFrom('stop', 'ignore', 'report', 'enospace'),
-      serial: fc.string({ minLength: 1, maxLength: 20, unit: fc.constantFrom(...'aZ9-_.') }),
+      serial: fc.string({ minLength: 1, maxLength: 20, unit: fc.constantFrom(...Array.from('aZ9-_.')) }),
       dedicatedIOThread: bool,
       blockSize: fc.constantFrom({ custom: { logical: 512, physical: 4096 } }),
     },

@@ -29,6 +29,9 @@ export function parseTime(text: string): number {
   return epochMs;
 }
 
+/** Go's zero time, which meta/v1 prints as null. */
+export const ZERO_TIME = '0001-01-01T00:00:00Z';
+
 /** Brings a time into the form in which meta/v1 prints it. */
 export function formatGoTime(text: string): string {
   return CANONICAL.test(text) ? text : renderTime(parseTime(text));

@@ -1,7 +1,7 @@
 import { VmModelError } from '../errors.ts';
 import type { Domain, DomainSpec } from '../gen/domain-types.gen.ts';
 import { renderGoString, renderJson } from '../json/lossless.ts';
-import { formatGoTime } from '../time.ts';
+import { formatGoTime, ZERO_TIME } from '../time.ts';
 import { type FieldPlan, planOf } from './plan.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -74,7 +74,7 @@ function renderOne(field: FieldPlan, value: unknown): string {
       return renderGoString(value);
     case 'Time':
       if (typeof value !== 'string') throw mismatch(field, value);
-      return renderGoString(formatGoTime(value));
+      return renderGoTime(value);
     case 'bool':
       if (typeof value !== 'boolean') throw mismatch(field, value);
       return String(value);
@@ -86,6 +86,11 @@ function renderOne(field: FieldPlan, value: unknown): string {
       if (typeof value !== 'bigint' && !Number.isSafeInteger(value)) throw mismatch(field, value);
       return String(value);
   }
+}
+
+function renderGoTime(value: string): string {
+  const time = formatGoTime(value);
+  return time === ZERO_TIME ? 'null' : renderGoString(time);
 }
 
 /** Go sorts the keys of a map by their bytes. */

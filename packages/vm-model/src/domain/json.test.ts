@@ -199,6 +199,12 @@ describe('printing', () => {
     );
   });
 
+  test("Go's zero time is null", () => {
+    const domain = emptyDomain();
+    domain.Spec.Metadata.KubeVirt.GracePeriod = { DeletionTimestamp: '0001-01-01T00:00:00Z' };
+    expect(renderDomainJson(domain)).toContain('"DeletionTimestamp":null');
+  });
+
   test('labels are sorted by their bytes', () => {
     const domain = emptyDomain();
     domain.ObjectMeta.labels = { é: '1', b: '2', a: '3', '10': '4', '9': '5' };

@@ -15,6 +15,9 @@ export interface LookRequest {
   readonly output: Output;
 }
 
+/** Events that `describe` shows, the newest. */
+const MAX_EVENTS = 20;
+
 function summaries(layout: NodeLayout): VmSummary[] {
   const files = openNodeFiles(layout);
   if (files === undefined) return [];
@@ -82,6 +85,9 @@ export function describeVm(target: string, { layout, json, output }: LookRequest
   for (const [name, value] of facts)
     if (value !== undefined && value !== '') output.line(`${`${name}:`.padEnd(14)}${value}`);
   describeLists(vmi, output);
+  const events = files.events.read(key).filter((event) => event.uid === vm.uid);
+  const rows = events.slice(-MAX_EVENTS).map((event) => [event.at, event.type, event.reason, event.message]);
+  if (rows.length > 0) output.line(`\n${renderTable(['EVENT', 'TYPE', 'REASON', 'MESSAGE'], rows)}`);
   return EXIT.ok;
 }
 

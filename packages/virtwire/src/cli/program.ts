@@ -7,6 +7,7 @@ import { doctor } from './doctor-command.ts';
 import { EXIT, EXIT_HELP, exitCodeOf } from './exit-codes.ts';
 import { openConsole, pauseVm, stopVm, unpauseVm } from './lifecycle-commands.ts';
 import { describeVm, listVms } from './list-commands.ts';
+import type { LookRequest } from './list-commands.ts';
 import { runNode } from './node-command.ts';
 import type { Output } from './output.ts';
 import { runVm } from './run-command.ts';
@@ -40,9 +41,10 @@ interface CommandSpec {
 
 const JSON_OPTION = ['--json', 'print JSON'] as const;
 
-function commandTable({ output, input, signals }: CliProcess): readonly CommandSpec[] {
-  const look = (layout: NodeLayout, options: Options) => ({ layout, json: options.json === true, output });
-  const first = (args: readonly string[]): string => args[0] ?? '';
+const first = (args: readonly string[]): string => args[0] ?? '';
+
+/** Commands that start VMs or change them. */
+function changingCommands({ output, input, signals }: CliProcess): readonly CommandSpec[] {
   return [
     {
       usage: 'run <file>',
@@ -61,20 +63,6 @@ function commandTable({ output, input, signals }: CliProcess): readonly CommandS
         if (options.manifests === undefined) throw new VirtwireError('Usage', 'node: --manifests DIR is missing');
         return runNode({ manifests: options.manifests, layout, output, signals });
       },
-    },
-    {
-      usage: 'ps',
-      summary: 'list the VMs of this node',
-      example: 'virtwire ps --json',
-      options: [JSON_OPTION],
-      action: (_args, options, layout) => listVms(look(layout, options)),
-    },
-    {
-      usage: 'describe <name>',
-      summary: 'tell everything about a VM: phases, conditions, network, volumes',
-      example: 'virtwire describe default/demo',
-      options: [JSON_OPTION],
-      action: (args, options, layout) => describeVm(first(args), look(layout, options)),
     },
     {
       usage: 'console <name>',
@@ -100,6 +88,27 @@ function commandTable({ output, input, signals }: CliProcess): readonly CommandS
       summary: 'let a paused guest go on',
       example: 'virtwire unpause demo',
       action: (args, _options, layout) => unpauseVm({ target: first(args), layout, output }),
+    },
+  ];
+}
+
+/** Commands that only look. */
+function lookingCommands({ output }: CliProcess): readonly CommandSpec[] {
+  const look = (layout: NodeLayout, options: Options): LookRequest => ({ layout, json: options.json === true, output });
+  return [
+    {
+      usage: 'ps',
+      summary: 'list the VMs of this node',
+      example: 'virtwire ps --json',
+      options: [JSON_OPTION],
+      action: (_args, options, layout) => listVms(look(layout, options)),
+    },
+    {
+      usage: 'describe <name>',
+      summary: 'tell everything about a VM: phases, conditions, network, volumes',
+      example: 'virtwire describe default/demo',
+      options: [JSON_OPTION],
+      action: (args, options, layout) => describeVm(first(args), look(layout, options)),
     },
     {
       usage: 'timeline <name>',
@@ -129,7 +138,7 @@ function createProgram(cli: CliProcess, done: (code: number) => void): Command {
       writeErr: (text) => cli.output.error(text.trimEnd()),
     })
     .addHelpText('after', EXIT_HELP);
-  for (const spec of commandTable(cli)) {
+  for (const spec of [...changingCommands(cli), ...lookingCommands(cli)]) {
     const command = program
       .command(spec.usage)
       .description(spec.summary)

@@ -1,5 +1,6 @@
 import { isConditionTrue } from '@virtwire/vm-model';
 import type { Vmi } from '@virtwire/vm-model';
+import type { VmEvent } from '../state/event-files.ts';
 import type { Output } from './output.ts';
 
 /** Writes one line per step, with the time since the start. */
@@ -7,7 +8,11 @@ export interface Progress {
   step(text: string): void;
   /** Tells what changed since the VMI that it saw last. */
   see(vmi: Vmi | undefined): void;
+  /** Tells warnings about the VM that it has not told yet. */
+  warn(events: readonly VmEvent[]): void;
 }
+
+const oneLine = (text: string): string => text.replace(/\s*\n\s*/g, '; ');
 
 /** Lines for what changed from one VMI to the next. */
 export function describeChange(before: Vmi | undefined, after: Vmi): string[] {
@@ -26,14 +31,14 @@ export function describeChange(before: Vmi | undefined, after: Vmi): string[] {
     lines.push('VM goes on');
   const trouble = to?.conditions?.find((c) => c.type === 'Synchronized' && c.status === 'False');
   const known = from?.conditions?.find((c) => c.type === 'Synchronized')?.message;
-  if (trouble?.message !== undefined && trouble.message !== known)
-    lines.push(`handler: ${trouble.message.replace(/\s*\n\s*/g, '; ')}`);
+  if (trouble?.message !== undefined && trouble.message !== known) lines.push(`handler: ${oneLine(trouble.message)}`);
   return lines;
 }
 
 /** Progress on a terminal or in a log. */
 export function createProgress(output: Output, now: () => number, startedAt: number): Progress {
   let last: Vmi | undefined;
+  let warnings = 0;
   const step = (text: string): void => {
     output.line(`+${((now() - startedAt) / 1_000).toFixed(3)} s  ${text}`);
   };
@@ -43,6 +48,11 @@ export function createProgress(output: Output, now: () => number, startedAt: num
       if (vmi === undefined) return;
       for (const line of describeChange(last, vmi)) step(line);
       last = vmi;
+    },
+    warn(events) {
+      const found = events.filter((event) => event.type === 'Warning' && event.uid === last?.metadata.uid);
+      for (const event of found.slice(warnings)) step(`${event.reason}: ${oneLine(event.message)}`);
+      warnings = Math.max(warnings, found.length);
     },
   };
 }

@@ -10,6 +10,8 @@ import { parseManifest } from '../manifest/parse.ts';
 import { manifestError } from '../manifest/problem.ts';
 import { openNode } from '../node/standalone-node.ts';
 import type { StandaloneNode } from '../node/standalone-node.ts';
+import { openEventFiles } from '../state/event-files.ts';
+import type { EventFiles } from '../state/event-files.ts';
 import type { NodeLayout } from '../state/layout.ts';
 import { attachConsole, connectSerial } from './console.ts';
 import type { ConsoleInput } from './console.ts';
@@ -79,6 +81,7 @@ class Run {
   readonly #key: VmiKey;
   readonly #progress: Progress;
   readonly #consoleEnd = new AbortController();
+  readonly #events: EventFiles;
   #interrupts = 0;
   #final: Vmi | undefined;
 
@@ -87,6 +90,7 @@ class Run {
     this.#node = node;
     this.#key = key;
     this.#progress = progress;
+    this.#events = openEventFiles(node.layout.eventsDir);
   }
 
   async toTheEnd(): Promise<number> {
@@ -111,6 +115,7 @@ class Run {
       what: 'the end of the VM',
       onChange: (vmi) => {
         this.#progress.see(vmi);
+        this.#progress.warn(this.#events.read(this.#key));
         const phase = vmi?.status?.phase;
         if (vmi === undefined || (phase !== 'Succeeded' && phase !== 'Failed')) return;
         this.#final = vmi;

@@ -3,6 +3,8 @@ import type { Vmi } from '@virtwire/vm-model';
 import type { VmiKey, VmiStore } from '../controller/store.ts';
 import { VirtwireError } from '../errors.ts';
 import type { NodeLayout } from '../state/layout.ts';
+import { openEventFiles } from '../state/event-files.ts';
+import type { EventFiles } from '../state/event-files.ts';
 import { openSandboxRecords } from '../state/sandbox-records.ts';
 import type { SandboxRecord, SandboxRecords } from '../state/sandbox-records.ts';
 import { VmiFiles } from '../state/vmi-files.ts';
@@ -20,12 +22,17 @@ export function parseTarget(text: string): VmiKey {
 export interface NodeFiles {
   readonly store: VmiStore;
   readonly records: SandboxRecords;
+  readonly events: EventFiles;
 }
 
 /** Opens a state directory to look at; undefined when there is none. */
 export function openNodeFiles(layout: NodeLayout): NodeFiles | undefined {
   if (!existsSync(layout.vmisDir)) return undefined;
-  return { store: new VmiFiles(layout.vmisDir), records: openSandboxRecords(layout.recordsDir) };
+  return {
+    store: new VmiFiles(layout.vmisDir),
+    records: openSandboxRecords(layout.recordsDir),
+    events: openEventFiles(layout.eventsDir),
+  };
 }
 
 /** @throws {VirtwireError} `NotFound` that names the VMs there are. */

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { PidHandle } from '@virtwire/host';
 import type { Logger } from '@virtwire/telemetry';
 import { objectFields } from '@virtwire/telemetry';
-import { parseTime } from '@virtwire/vm-model';
+import { isConditionTrue, parseTime } from '@virtwire/vm-model';
 import type { Vmi } from '@virtwire/vm-model';
 import { errorText, hasCode } from '../errors.ts';
 import { emptyDirsOf } from '../sandbox/pod-files.ts';
@@ -16,7 +16,7 @@ import type { Observed, Step } from './decide.ts';
 import { graceSeconds } from './launcher-command.ts';
 import type { VmiKey, VmiStore } from './store.ts';
 import { keyOf } from './store.ts';
-import { failed, handOver, scheduling } from './vmi-changes.ts';
+import { failed, handOver, scheduling, withReady } from './vmi-changes.ts';
 
 /** Makes and removes sandboxes; everything that touches the machine. */
 export interface SandboxPort {
@@ -190,6 +190,8 @@ class StandaloneController implements Controller {
       handlerHolds: existsSync(join(this.#deps.layout.handlerPrivateDir, 'ghost-records', vmi.metadata.uid)),
       isTerminated: state.terminatedUid === vmi.metadata.uid,
       graceMs: graceSeconds(vmi) * 1_000,
+      isReady: isConditionTrue(vmi.status?.conditions, 'Ready'),
+      shouldBeReady: vmi.status?.phase === 'Running' && !isConditionTrue(vmi.status.conditions, 'Paused'),
     };
   }
 
@@ -270,6 +272,9 @@ class StandaloneController implements Controller {
         if (record !== undefined) await sandboxes.remove(record.podUid);
         records.remove(vmi.metadata.uid);
         return this.#tell(vmi, 'sandbox removed');
+      case 'setReady':
+        await store.update(withReady(vmi, step.ready, now));
+        return;
       case 'removeVmi':
         await store.remove(keyOf(vmi));
         return this.#tell(vmi, 'removed');

@@ -13,6 +13,8 @@ const base: Observed = {
   handlerHolds: false,
   isTerminated: false,
   graceMs: 30_000,
+  isReady: false,
+  shouldBeReady: false,
 };
 
 test.each<[string, Partial<Observed>, Step['kind']]>([
@@ -25,6 +27,8 @@ test.each<[string, Partial<Observed>, Step['kind']]>([
   ['leaves a running VM to the handler', { phase: 'Running', sandbox: 'running' }, 'wait'],
   ['lets the handler tell the end of a launcher', { phase: 'Running', sandbox: 'ended', endedForMs: 900 }, 'wait'],
   ['tells it itself when the handler does not', { phase: 'Running', sandbox: 'ended', endedForMs: 6_000 }, 'fail'],
+  ['says that a VM is ready', { phase: 'Running', sandbox: 'running', shouldBeReady: true }, 'setReady'],
+  ['says that a paused one is not', { phase: 'Running', sandbox: 'running', isReady: true }, 'setReady'],
   ['tells the launcher to end', { phase: 'Running', sandbox: 'running', isDeleting: true }, 'terminateSandbox'],
   [
     'waits for the guest',

@@ -19,6 +19,9 @@ export interface Observed {
   /** The launcher was told to end. */
   readonly isTerminated: boolean;
   readonly graceMs: number;
+  /** What the condition Ready says, and what it should say. */
+  readonly isReady: boolean;
+  readonly shouldBeReady: boolean;
 }
 
 /** One thing the controller does, as a kubelet and virt-controller would. */
@@ -30,6 +33,7 @@ export type Step =
   | { readonly kind: 'fail'; readonly reason: string; readonly message: string }
   | { readonly kind: 'removeSandbox' }
   | { readonly kind: 'removeVmi' }
+  | { readonly kind: 'setReady'; readonly ready: boolean }
   | { readonly kind: 'wait'; readonly reason: string; readonly requeueAfterMs: number };
 
 /** The handler sees a dead launcher in under a second; past this the controller says so itself. */
@@ -60,6 +64,7 @@ function decideHandedOver(o: Observed): Step {
     if (o.endedForMs < HANDLER_PATIENCE_MS) return wait('the handler settles the end of the launcher');
     return { kind: 'fail', reason: 'LauncherEnded', message: 'the launcher ended while the VM was running' };
   }
+  if (o.isReady !== o.shouldBeReady) return { kind: 'setReady', ready: o.shouldBeReady };
   if (!o.isDeleting) return wait('the handler runs the VM', Number.POSITIVE_INFINITY);
   if (!o.isTerminated) return { kind: 'terminateSandbox' };
   const left = o.graceMs + KILL_PADDING_MS - o.deletingForMs;

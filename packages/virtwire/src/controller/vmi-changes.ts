@@ -45,20 +45,26 @@ export function admitVmi(manifest: Vmi, now: Date, architecture: string): Vmi {
 /** The VMI once its pod exists. */
 export function scheduling(vmi: Vmi, podUid: string, now: Date): Vmi {
   const copy = withPhase(vmi, 'Scheduling', now);
-  copy.status = { ...copy.status, activePods: { [podUid]: '' }, conditions: notReady(copy, now) };
+  copy.status = { ...copy.status, activePods: { [podUid]: '' }, conditions: readyCondition(copy, false, now) };
   return copy;
 }
 
-function notReady(vmi: Vmi, now: Date): Condition[] {
+const NOT_READY = { reason: 'GuestNotRunning', message: 'Guest VM is not reported as running' };
+
+function readyCondition(vmi: Vmi, isReady: boolean, now: Date): Condition[] {
   const ready: Condition = {
     type: 'Ready',
-    status: 'False',
-    reason: 'GuestNotRunning',
-    message: 'Guest VM is not reported as running',
+    status: isReady ? 'True' : 'False',
     lastProbeTime: null,
     lastTransitionTime: renderTime(now.getTime()),
+    ...(isReady ? {} : NOT_READY),
   };
   return [...withCondition(vmi.status?.conditions, ready)];
+}
+
+/** The VMI with its pod's readiness; a paused VM is not ready. */
+export function withReady(vmi: Vmi, isReady: boolean, now: Date): Vmi {
+  return { ...vmi, status: { ...vmi.status, conditions: readyCondition(vmi, isReady, now) } };
 }
 
 /**
@@ -83,7 +89,7 @@ export function handOver(
     ...(primary === undefined ? {} : { interfaces: [{ name: primary.name, podInterfaceName: 'eth0' }] }),
     migrationTransport: 'Unix',
     launcherContainerImageVersion: pod.image,
-    conditions: notReady(copy, now),
+    conditions: readyCondition(copy, false, now),
     qosClass: 'Burstable',
   };
   return copy;

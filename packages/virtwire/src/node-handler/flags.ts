@@ -9,6 +9,8 @@ export interface NodeHandlerFlags {
   readonly podsDir: string;
   /** Directory of the VMIs that it shares with the controller. */
   readonly vmiDir: string;
+  /** Directory that events about VMIs are kept in. */
+  readonly eventsDir: string;
   /** Guests may be emulated. */
   readonly useEmulation: boolean;
 }
@@ -21,6 +23,7 @@ export function renderNodeHandlerFlags(flags: NodeHandlerFlags): string[] {
     ...['--kubevirt-private-dir', flags.privateDir],
     ...['--kubelet-pods-dir', flags.podsDir],
     ...['--vmi-dir', flags.vmiDir],
+    ...['--events-dir', flags.eventsDir],
     ...(flags.useEmulation ? ['--use-emulation'] : []),
   ];
 }
@@ -37,6 +40,7 @@ export function parseNodeHandlerFlags(argv: readonly string[]): NodeHandlerFlags
         'kubevirt-private-dir': text,
         'kubelet-pods-dir': text,
         'vmi-dir': text,
+        'events-dir': text,
         'use-emulation': { type: 'boolean' },
       },
     });
@@ -51,6 +55,7 @@ export function parseNodeHandlerFlags(argv: readonly string[]): NodeHandlerFlags
       privateDir: required('kubevirt-private-dir'),
       podsDir: required('kubelet-pods-dir'),
       vmiDir: required('vmi-dir'),
+      eventsDir: required('events-dir'),
       useEmulation: values['use-emulation'] === true,
     };
   } catch (caught) {

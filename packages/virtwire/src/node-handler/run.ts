@@ -4,16 +4,24 @@ import type { EventRecorder } from '@virtwire/handler';
 import { createLogger, objectFields } from '@virtwire/telemetry';
 import type { Logger } from '@virtwire/telemetry';
 import { errorText } from '../errors.ts';
+import { openEventFiles } from '../state/event-files.ts';
+import type { EventFiles } from '../state/event-files.ts';
 import { VmiFiles } from '../state/vmi-files.ts';
 import { parseNodeHandlerFlags } from './flags.ts';
 
-/** Events of VMIs become lines of the log: there is no API server to keep them. */
-function logEvents(log: Logger): EventRecorder {
+/** Events go into the log and into a file per VM: there is no API server to keep them. */
+function recordEvents(files: EventFiles, log: Logger): EventRecorder {
   return {
     event({ kind, namespace, name, uid }, type, reason, message) {
       const line = { ...objectFields({ kind, metadata: { namespace, name, uid } }), event: reason };
       if (type === 'Warning') log.warn(line, message);
       else log.info(line, message);
+      if (namespace === '') return; // about the node
+      try {
+        files.append(`${namespace}/${name}`, { at: new Date().toISOString(), type, reason, message, uid });
+      } catch (caught) {
+        log.warn({ reason: errorText(caught) }, 'cannot keep an event');
+      }
     },
   };
 }
@@ -36,7 +44,7 @@ export async function runNodeHandler(argv: readonly string[]): Promise<number> {
     const config = clusterConfig({ configuration: { developerConfiguration: { useEmulation: flags.useEmulation } } });
     const facts = { config, topology: undefined, plugins: [] };
     const handler = createHandler(
-      { source, events: logEvents(log), log, cluster: () => facts },
+      { source, events: recordEvents(openEventFiles(flags.eventsDir), log), log, cluster: () => facts },
       { ...DEFAULT_HANDLER_CONFIG, nodeName, shareDir, privateDir, podsDir },
     );
     await handler.start();

@@ -46,9 +46,15 @@ function handlerArguments({ layout, installation, nodeName, useEmulation }: Hand
     privateDir: layout.handlerPrivateDir,
     podsDir: layout.podsMount,
     vmiDir: layout.vmisDir,
+    eventsDir: layout.eventsDir,
     useEmulation,
   });
   return [...installation.nodeArgs, join(installation.root, installation.virtwire), 'node-handler', ...flags];
+}
+
+/** A look at the signal that the compiler does not think it knows the result of. */
+function isAborted(signal: AbortSignal): boolean {
+  return signal.aborted;
 }
 
 class SupervisedHandler implements HandlerProcess {
@@ -81,7 +87,8 @@ class SupervisedHandler implements HandlerProcess {
   async #supervise(): Promise<void> {
     const { log, onRestart } = this.#deps;
     const { signal } = this.#stopped;
-    for (let tries = 0; !signal.aborted;) {
+    let tries = 0;
+    for (;;) {
       const startedAt = Date.now();
       const reason = await this.#runOnce().catch(errorText);
       if (signal.aborted) return;
@@ -91,6 +98,7 @@ class SupervisedHandler implements HandlerProcess {
       await sleep(RESTART_MS[Math.min(tries, RESTART_MS.length) - 1] ?? 100, undefined, { signal }).catch(
         () => undefined,
       );
+      if (isAborted(signal)) return;
     }
   }
 

@@ -20,6 +20,7 @@ export interface NodeLayout {
   /** Disks of claims: `<namespace>/<claim>/disk.img`. */
   readonly claimsDir: string;
   readonly recordsDir: string;
+  readonly eventsDir: string;
   readonly vmisDir: string;
   readonly journalFile: string;
   readonly lockFile: string;
@@ -51,6 +52,7 @@ export function nodeLayout(directory = DEFAULT_STATE_DIR): NodeLayout {
     logsDir: join(stateDir, 'logs'),
     claimsDir: join(stateDir, 'claims'),
     recordsDir: join(stateDir, 'records'),
+    eventsDir: join(stateDir, 'events'),
     vmisDir: join(stateDir, 'vmis'),
     journalFile: join(stateDir, 'journal.jsonl'),
     lockFile: join(stateDir, 'node.lock'),

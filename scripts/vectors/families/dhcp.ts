@@ -3,9 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createNetworkPart, type NetworkFiles, networksToStart, type PodNetwork } from '@virtwire/handler';
 import {
-  type Answerer,
   createAnswerer,
+  createAnswerer6,
   createGuestNetwork,
+  type Dhcp6ServerConfig,
+  type DhcpPlan,
   type DhcpServerConfig,
   type PodLinks,
 } from '@virtwire/launcher';
@@ -77,7 +79,7 @@ async function runOne(input: Input, output: Output): Promise<readonly string[]> 
 interface Found {
   readonly error?: string;
   readonly interfaces: Readonly<Record<string, unknown>>;
-  readonly servers: readonly DhcpServerConfig[];
+  readonly plans: readonly DhcpPlan[];
 }
 
 async function prepare(input: Input, directory: string): Promise<Found> {
@@ -85,16 +87,16 @@ async function prepare(input: Input, directory: string): Promise<Found> {
   const kernel = await phaseOne(input, vmi, directory);
   for (const name of input.files) writeFileSync(join(directory, name), '');
   writeFileSync(`${directory}.resolv`, input.resolvConf);
-  const servers: DhcpServerConfig[] = [];
+  const plans: DhcpPlan[] = [];
   const network = createGuestNetwork(
     {
       log,
       onFailure: () => undefined,
       readLinks: () => linksOf(kernel),
-      startServer: async (config) => {
-        createAnswerer(config);
-        servers.push(config);
-        return { close: async () => undefined };
+      startServers: async (plan) => {
+        if (plan.v4 !== undefined) createAnswerer(plan.v4);
+        plans.push(plan);
+        return [];
       },
     },
     { privateDir: directory, resolvConfPath: `${directory}.resolv`, hostname: input.hostname },
@@ -104,9 +106,9 @@ async function prepare(input: Input, directory: string): Promise<Found> {
     const attachments = Object.fromEntries(specs.map((i) => [i.name, 'tap']));
     const done = await network.prepare(vmi, specs.map((i) => ({ Alias: { Name: i.name } })), attachments); // prettier-ignore
     const interfaces = done.map((i) => [i.Alias?.Name, { mac: i.MAC?.MAC, mtu: i.MTU?.Size, target: i.Target }]);
-    return { interfaces: Object.fromEntries(interfaces) as Found['interfaces'], servers };
+    return { interfaces: Object.fromEntries(interfaces) as Found['interfaces'], plans };
   } catch (caught) {
-    return { interfaces: {}, servers, error: caught instanceof Error ? caught.message : String(caught) };
+    return { interfaces: {}, plans, error: caught instanceof Error ? caught.message : String(caught) };
   } finally {
     rmSync(`${directory}.resolv`);
   }
@@ -161,26 +163,33 @@ function diffResult(output: Output, found: Found, directory: string): readonly s
 
 function diffAnswers(input: Input, output: Output, found: Found): readonly string[] {
   const bridge = `k6t-${input.tap === 'tap0' ? 'eth0' : input.tap.slice(3)}`;
-  const config = found.servers.find((s) => s.bridge === bridge);
-  const answerer = config === undefined ? undefined : createAnswerer(config);
-  return input.packets.flatMap((packet, i) => {
-    const expected = (output.replies[i]?.answers ?? []).map(({ dst, dstPort, payload }) => ({ dst, dstPort, payload: sorted(payload) })); // prettier-ignore
-    return diffJson(expected, answers(packet, config, answerer), packet.title);
+  const plan = found.plans.find((p) => (p.v4 ?? p.v6)?.bridge === bridge) ?? {};
+  // What ended Go's process must not be answered; what comes after it got no answer there, and gets one here.
+  const packets = output.crash === undefined ? input.packets : input.packets.slice(0, 1);
+  return packets.flatMap((packet, i) => {
+    const expected = (output.replies[i]?.answers ?? []).map(({ dst, dstPort, payload }) => {
+      return { dst, dstPort, payload: packet.v6 === true ? payload : sorted(payload) };
+    });
+    return diffJson(expected, packet.v6 === true ? answers6(packet, plan.v6) : answers4(packet, plan.v4), packet.title);
   });
 }
 
-function answers(
-  packet: Packet,
-  config: DhcpServerConfig | undefined,
-  answerer: Answerer | undefined,
-): readonly unknown[] {
+function answers4(packet: Packet, config: DhcpServerConfig | undefined): readonly unknown[] {
+  if (config === undefined) return [];
   const from = { address: packet.src ?? '0.0.0.0', port: packet.srcPort ?? 68 };
   // With the bridge binding the pod's kernel holds the leased address and drops what claims to come from it.
-  const isDropped = config?.clientMac !== undefined && from.address === config.clientAddress;
-  const answer = isDropped ? undefined : answerer?.(Buffer.from(packet.payload, 'hex'), from);
+  if (config.clientMac !== undefined && from.address === config.clientAddress) return [];
+  const answer = createAnswerer(config)(Buffer.from(packet.payload, 'hex'), from);
   if (answer === undefined) return [];
-  const payload = sorted(answer.payload.toString('hex'));
-  return [{ dst: answer.to.address, dstPort: answer.to.port, payload }];
+  return [{ dst: answer.to.address, dstPort: answer.to.port, payload: sorted(answer.payload.toString('hex')) }];
+}
+
+function answers6(packet: Packet, config: Dhcp6ServerConfig | undefined): readonly unknown[] {
+  if (config === undefined) return [];
+  const from = { address: packet.src ?? '', port: packet.srcPort ?? 546 };
+  const answer = createAnswerer6(config)(Buffer.from(packet.payload, 'hex'), from);
+  if (answer === undefined) return [];
+  return [{ dst: answer.to.address, dstPort: answer.to.port, payload: answer.payload.toString('hex') }];
 }
 
 /** The payload with its options after the first three sorted by code. */

@@ -3,11 +3,12 @@ import { inPodBridgeName } from '@virtwire/vm-model';
 import type { Network, Vmi, VmiInterface } from '@virtwire/vm-model';
 import { LauncherError } from '../errors.ts';
 import type { DhcpServerConfig } from './dhcp-server.ts';
+import type { Dhcp6ServerConfig } from './dhcp6-server.ts';
 import { parsePhaseOneFile } from './phase-one-file.ts';
 import { searchWithSubdomain } from './resolv-conf.ts';
 import type { ResolvConf } from './resolv-conf.ts';
 
-const DEFAULT_RANGE = '10.0.2.0/24';
+const DEFAULT_RANGE = { 4: '10.0.2.0/24', 6: 'fd10:0:2::/120' } as const;
 
 /** What a server's configuration is computed from. */
 export interface DhcpFacts {
@@ -20,14 +21,21 @@ export interface DhcpFacts {
   /** MTU of the pod's real link. */
   readonly mtu: number;
   readonly podAddresses: readonly string[];
+  readonly bridgeMac: string;
   readonly resolvConf: ResolvConf;
   readonly hostname: string;
 }
 
-/** The server that an interface needs; undefined when there is no IPv4 address to hand out. */
-export function decideDhcp(facts: DhcpFacts): DhcpServerConfig | undefined {
+/** The servers of one interface, by IP version. */
+export interface DhcpPlan {
+  readonly v4?: DhcpServerConfig;
+  readonly v6?: Dhcp6ServerConfig;
+}
+
+/** The servers that an interface needs: none of a family without an address to hand out. */
+export function decideDhcp(facts: DhcpFacts): DhcpPlan {
   if (facts.iface.bridge !== undefined) return bridgeServer(facts);
-  return facts.iface.masquerade === undefined ? undefined : masqueradeServer(facts);
+  return facts.iface.masquerade === undefined ? {} : masqueradeServers(facts);
 }
 
 function common(
@@ -46,15 +54,15 @@ function common(
 }
 
 /** The guest gets the pod's own address, by the same routes. */
-function bridgeServer(facts: DhcpFacts): DhcpServerConfig | undefined {
+function bridgeServer(facts: DhcpFacts): DhcpPlan {
   const { vmi, iface, podLink, phaseOneFile } = facts;
   if (phaseOneFile === undefined) {
     throw new LauncherError('NetworkFailed', `no DHCP file of the pod interface ${podLink}`);
   }
   const pod = parsePhaseOneFile(phaseOneFile);
-  if (pod === undefined) return undefined;
+  if (pod === undefined) return {};
   const index = (vmi.spec.domain.devices.interfaces ?? []).findIndex((i) => i.name === iface.name);
-  return {
+  const v4: DhcpServerConfig = {
     ...common(facts),
     serverAddress: `169.254.75.1${index}`,
     clientAddress: pod.clientAddress,
@@ -63,27 +71,41 @@ function bridgeServer(facts: DhcpFacts): DhcpServerConfig | undefined {
     gateway: pod.gateway,
     routes: pod.routes,
   };
+  return { v4 };
 }
 
 /** The guest gets the second address of a private range; the first is its gateway, the bridge. */
-function masqueradeServer(facts: DhcpFacts): DhcpServerConfig | undefined {
-  if (!facts.podAddresses.some((a) => !a.includes(':') && isGlobalUnicast(a))) return undefined;
-  const range = nonEmpty(facts.network.pod?.vmNetworkCIDR) ?? DEFAULT_RANGE;
+function masqueradeServers(facts: DhcpFacts): DhcpPlan {
+  const { network, podAddresses, resolvConf, bridgeMac } = facts;
+  const has = (isIpv6: boolean): boolean => podAddresses.some((a) => a.includes(':') === isIpv6 && isGlobalUnicast(a));
+  const plan: { v4?: DhcpServerConfig; v6?: Dhcp6ServerConfig } = {};
+  if (has(false)) {
+    const { gateway, guest, prefixLength } = rangeOf(nonEmpty(network.pod?.vmNetworkCIDR) ?? DEFAULT_RANGE[4]);
+    plan.v4 = {
+      ...common(facts),
+      serverAddress: gateway,
+      clientAddress: guest,
+      clientMac: undefined,
+      mask: prefixMask(prefixLength, 4),
+      gateway,
+      routes: [],
+    };
+  }
+  if (has(true)) {
+    const { guest } = rangeOf(nonEmpty(network.pod?.vmIPv6NetworkCIDR) ?? DEFAULT_RANGE[6]);
+    plan.v6 = { bridge: common(facts).bridge, bridgeMac, clientAddress: guest, nameservers: resolvConf.ipv6 };
+  }
+  return plan;
+}
+
+function rangeOf(range: string): { readonly gateway: string; readonly guest: string; readonly prefixLength: number } {
   const cidr = parseCidr(range);
   const bytes = cidr === undefined ? undefined : parseIp(cidr.ip);
   if (cidr === undefined || bytes === undefined) {
     throw new LauncherError('NetworkFailed', `failed to parse VM CIDR: ${range}`);
   }
   const gateway = addToIp(networkOf(bytes, cidr.prefixLength), 1);
-  return {
-    ...common(facts),
-    serverAddress: formatIp(gateway),
-    clientAddress: formatIp(addToIp(gateway, 1)),
-    clientMac: undefined,
-    mask: prefixMask(cidr.prefixLength, 4),
-    gateway: formatIp(gateway),
-    routes: [],
-  };
+  return { gateway: formatIp(gateway), guest: formatIp(addToIp(gateway, 1)), prefixLength: cidr.prefixLength };
 }
 
 function nonEmpty(text: string | undefined): string | undefined {

@@ -1,4 +1,3 @@
-import type { Socket } from 'node:dgram';
 import { openBoundUdp, parseIp } from '@virtwire/host';
 import type { Logger } from '@virtwire/telemetry';
 import { LauncherError } from '../errors.ts';
@@ -6,6 +5,8 @@ import { BROADCAST_FLAG, DHCP_KIND, parseDhcpRequest, renderDhcpReply } from './
 import type { DhcpRequest } from './dhcp-message.ts';
 import { dhcpOptions } from './dhcp-options.ts';
 import type { DhcpOption, DhcpSettings } from './dhcp-options.ts';
+import { serveDatagrams } from './serve.ts';
+import type { Answerer, DhcpServer } from './serve.ts';
 
 const SERVER_PORT = 67;
 const LEASE_SECONDS = 999 * 24 * 60 * 60;
@@ -22,21 +23,6 @@ export interface DhcpServerConfig extends DhcpSettings {
   /** The only client that is answered; undefined answers anyone. */
   readonly clientMac: Buffer | undefined;
 }
-
-/** Where a message came from or goes to. */
-export interface Endpoint {
-  readonly address: string;
-  readonly port: number;
-}
-
-/** An answer and its addressee. */
-export interface Answer {
-  readonly to: Endpoint;
-  readonly payload: Buffer;
-}
-
-/** Answers one message; undefined for what is not answered. */
-export type Answerer = (message: Buffer, from: Endpoint) => Answer | undefined;
 
 /**
  * The whole of the server but its socket. DISCOVER gets OFFER, REQUEST gets ACK, always with the one address and all
@@ -64,11 +50,6 @@ export function createAnswerer(config: DhcpServerConfig): Answerer {
   };
 }
 
-/** A server that listens. */
-export interface DhcpServer {
-  close(): Promise<void>;
-}
-
 /**
  * Listens on the bridge. Packets that cannot be read are dropped; a guest can do no more than not get an address.
  *
@@ -81,20 +62,10 @@ export async function startDhcpServer(
 ): Promise<DhcpServer> {
   const answer = createAnswerer(config);
   const socket = await openBoundUdp({ family: 4, port: SERVER_PORT, device: config.bridge });
-  socket.on('message', (message, from) => reply(socket, answer(message, from), log));
-  socket.on('error', (error) => onFailure(LauncherError.from(error, 'NetworkFailed', 'DHCP server: ')));
-  socket.unref();
   log.info(`Starting DHCPv4 server on ${config.bridge}`);
-  return { close: () => new Promise((resolve) => socket.close(() => resolve())) };
-}
-
-function reply(socket: Socket, answer: Answer | undefined, log: Logger): void {
-  if (answer === undefined) return;
-  const { to, payload } = answer;
-  // A tap whose guest is gone refuses packets for a moment; the client asks again.
-  socket.send(payload, to.port, to.address, (error) => {
-    if (error !== null) log.debug({ reason: error }, 'a DHCP answer was not sent');
-  });
+  return serveDatagrams(socket, answer, log, (error) =>
+    onFailure(LauncherError.from(error, 'NetworkFailed', 'DHCP server: ')),
+  );
 }
 
 function answerKind(request: DhcpRequest): number | undefined {

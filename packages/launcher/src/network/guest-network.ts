@@ -3,13 +3,21 @@ import { join } from 'node:path';
 import { errnoOf, RouteSocket } from '@virtwire/host';
 import type { Link, LinkAddress } from '@virtwire/host';
 import type { Logger } from '@virtwire/telemetry';
-import { hashedPodLinkName, isPrimaryNetwork, renamedPodLink, tapDeviceName } from '@virtwire/vm-model';
+import {
+  hashedPodLinkName,
+  inPodBridgeName,
+  isPrimaryNetwork,
+  renamedPodLink,
+  tapDeviceName,
+} from '@virtwire/vm-model';
 import type { DomainInterface, Network, Vmi, VmiInterface } from '@virtwire/vm-model';
 import { LauncherError } from '../errors.ts';
 import { decideDhcp } from './dhcp-config.ts';
+import type { DhcpPlan } from './dhcp-config.ts';
 import { startDhcpServer } from './dhcp-server.ts';
-import type { DhcpServer, DhcpServerConfig } from './dhcp-server.ts';
+import { startDhcp6Server } from './dhcp6-server.ts';
 import { parseResolvConf } from './resolv-conf.ts';
+import type { DhcpServer } from './serve.ts';
 
 /** Settings of network phase 2. */
 export interface GuestNetworkOptions {
@@ -25,7 +33,7 @@ export interface GuestNetworkDeps {
   /** Told when a running server dies, which is the end of the launcher. */
   readonly onFailure: (error: Error) => void;
   readonly readLinks?: () => PodLinks;
-  readonly startServer?: typeof startDhcpServer;
+  readonly startServers?: typeof startServers;
 }
 
 /** The pod's links and their addresses. */
@@ -60,12 +68,12 @@ const TAP_ATTACHMENTS = new Set(['tap', 'managedTap']);
 /** @see GuestNetwork */
 export function createGuestNetwork(deps: GuestNetworkDeps, options: GuestNetworkOptions): GuestNetwork {
   const servers: DhcpServer[] = [];
-  const start = deps.startServer ?? startDhcpServer;
+  const start = deps.startServers ?? startServers;
 
-  const ensureServer = async (config: DhcpServerConfig, podLink: string): Promise<void> => {
+  const ensureServers = async (plan: DhcpPlan, podLink: string): Promise<void> => {
     const marker = join(options.privateDir, `dhcp_started-${podLink}`);
     if (fs.existsSync(marker)) return;
-    servers.push(await start(config, deps.log, deps.onFailure));
+    servers.push(...(await start(plan, deps.log, deps.onFailure)));
     fs.writeFileSync(marker, '');
   };
 
@@ -80,8 +88,8 @@ export function createGuestNetwork(deps: GuestNetworkDeps, options: GuestNetwork
         const guest = isTap ? findGuestInterface(vmi, name, pod) : undefined;
         result.push(guest === undefined ? domainInterface : completed(domainInterface, guest, pod));
         if (guest === undefined) continue;
-        const config = decideServer(vmi, guest, pod, options);
-        if (config !== undefined) await ensureServer(config, guest.podLink.name);
+        const plan = decideServers(vmi, guest, pod, options);
+        if (plan.v4 !== undefined || plan.v6 !== undefined) await ensureServers(plan, guest.podLink.name);
       }
       return result;
     },
@@ -133,14 +141,9 @@ function completed(domainInterface: DomainInterface, guest: GuestInterface, pod:
   };
 }
 
-function decideServer(
-  vmi: Vmi,
-  guest: GuestInterface,
-  pod: PodLinks,
-  options: GuestNetworkOptions,
-): DhcpServerConfig | undefined {
+function decideServers(vmi: Vmi, guest: GuestInterface, pod: PodLinks, options: GuestNetworkOptions): DhcpPlan {
   const { iface, network, podLink } = guest;
-  if (iface.bridge === undefined && iface.masquerade === undefined) return undefined;
+  if (iface.bridge === undefined && iface.masquerade === undefined) return {};
   const renamed = pod.links.find((l) => l.name === renamedPodLink(podLink.name));
   return decideDhcp({
     vmi,
@@ -149,10 +152,28 @@ function decideServer(
     podLink: podLink.name,
     phaseOneFile: readIfThere(join(options.privateDir, `vif-cache-${podLink.name}.json`)),
     mtu: (iface.bridge === undefined ? podLink : (renamed ?? podLink)).mtu,
+    bridgeMac: pod.links.find((l) => l.name === inPodBridgeName(podLink.name))?.mac ?? '',
     podAddresses: pod.addresses.filter((a) => a.linkIndex === podLink.index).map((a) => a.ip),
     resolvConf: parseResolvConf(readIfThere(options.resolvConfPath) ?? ''),
     hostname: options.hostname,
   });
+}
+
+/** Starts what a plan asks for: all of it, or nothing. */
+async function startServers(
+  plan: DhcpPlan,
+  log: Logger,
+  onFailure: (error: Error) => void,
+): Promise<readonly DhcpServer[]> {
+  const started: DhcpServer[] = [];
+  try {
+    if (plan.v4 !== undefined) started.push(await startDhcpServer(plan.v4, log, onFailure));
+    if (plan.v6 !== undefined) started.push(await startDhcp6Server(plan.v6, log, onFailure));
+    return started;
+  } catch (caught) {
+    await Promise.all(started.map((s) => s.close()));
+    throw caught;
+  }
 }
 
 function readLinks(): PodLinks {

@@ -1,8 +1,9 @@
 import type { CmdHandlers, cmdV1 } from '@virtwire/shared-proto';
+import { parseJson } from '@virtwire/vm-model';
 import type { Logger } from '@virtwire/telemetry';
 import type { Lifecycle } from '../domain/lifecycle.ts';
 import type { DomainSync } from '../domain/sync.ts';
-import { LauncherError, textOf } from '../errors.ts';
+import { LauncherError } from '../errors.ts';
 import type { SyncOptions } from './complete-options.ts';
 import { completeOptions } from './complete-options.ts';
 import { vmiRpc } from './vmi-rpc.ts';
@@ -23,9 +24,9 @@ function checkPlugins(options: cmdV1.VirtualMachineOptions | undefined): void {
   if (text === '') return;
   let plugins: unknown;
   try {
-    plugins = JSON.parse(text);
+    plugins = parseJson(text);
   } catch (caught) {
-    throw new LauncherError('BadRequest', `failed to deserialize plugins from options: ${textOf(caught)}`);
+    throw LauncherError.from(caught, 'BadRequest', 'failed to deserialize plugins from options: ');
   }
   if (plugins === null || (Array.isArray(plugins) && plugins.length === 0)) return;
   throw new LauncherError('NotSupportedYet', 'domain hooks of plugins are not supported yet');

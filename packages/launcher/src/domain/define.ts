@@ -21,6 +21,16 @@ export interface DomainDefiner {
   define(vmi: Vmi, spec: DomainSpec, log: Logger): Promise<DomainRef>;
 }
 
+/**
+ * The domain as KubeVirt has it after a define, read back from its XML: the namespace of QEMU's own arguments is lost.
+ * KubeVirt loses the arguments too, and with them the ignition data of a VM without network; here they stay.
+ */
+function readBack(spec: DomainSpec): DomainSpec {
+  if (spec.QEMUCmd !== undefined) return spec;
+  const { XmlNS: _lost, ...rest } = spec;
+  return rest;
+}
+
 function virtioModelOf(vmi: Vmi): string {
   const { useVirtioTransitional } = vmi.spec.domain.devices;
   return useVirtioTransitional === true ? 'virtio-transitional' : 'virtio-non-transitional';
@@ -58,7 +68,7 @@ export function createDefiner(deps: DefinerDeps): DomainDefiner {
         current = withCompletedDevices(spec, deps.parseSpec(await libvirt.getXml(ref, XML_INACTIVE)));
         ref = await defineOnce(vmi, current, log);
       }
-      return extraRootPorts === 0 ? ref : defineOnce(vmi, withRootPorts(current, extraRootPorts), log);
+      return extraRootPorts === 0 ? ref : defineOnce(vmi, withRootPorts(readBack(current), extraRootPorts), log);
     },
   };
 }

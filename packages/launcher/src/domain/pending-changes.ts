@@ -1,3 +1,4 @@
+import { hashedPodLinkName, tapDeviceName } from '@virtwire/vm-model';
 import type { DomainDisk, DomainSpec, Vmi } from '@virtwire/vm-model';
 
 function sourceOf(disk: DomainDisk): string {
@@ -17,6 +18,14 @@ function pluggableDisks(spec: DomainSpec, hotplugDir: string): readonly DomainDi
 function linkStateOf(spec: DomainSpec, name: string): string | undefined {
   const found = spec.Devices.Interfaces?.find((nic) => nic.Alias?.Name === name);
   return found === undefined ? undefined : (found.LinkState?.State ?? '');
+}
+
+/** Interfaces of old VMs, whose taps have ordinal names, stay: their names may belong to another interface by now. */
+function isUnpluggable(vmi: Vmi, live: DomainSpec, name: string): boolean {
+  const network = vmi.spec.networks?.find((candidate) => candidate.name === name);
+  if (network === undefined) return false;
+  const device = live.Devices.Interfaces?.find((nic) => nic.Alias?.Name === name)?.Target?.Device;
+  return device === tapDeviceName(hashedPodLinkName(name), network);
 }
 
 /**
@@ -46,8 +55,9 @@ export function listPendingChanges(vmi: Vmi, live: DomainSpec, wanted: DomainSpe
     const before = linkStateOf(live, name);
     const status = vmi.status.interfaces?.find((nic) => nic.name === name);
     const isAttached = status?.infoSource?.includes('multus-status') === true;
-    if (state === 'absent' && before !== undefined) changes.push(`unplug interface ${name}`);
-    else if (state !== 'absent' && before === undefined && isAttached && sriov === undefined) {
+    if (state === 'absent') {
+      if (before !== undefined && isUnpluggable(vmi, live, name)) changes.push(`unplug interface ${name}`);
+    } else if (before === undefined && isAttached && sriov === undefined) {
       changes.push(`plug interface ${name}`);
     } else if (before !== undefined && (linkStateOf(wanted, name) ?? before) !== before) {
       changes.push(`set the link of interface ${name}`);

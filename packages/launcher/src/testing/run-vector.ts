@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { Domain, KubeVirtMetadata } from '@virtwire/vm-model';
 import { emptyDomain, parseJson, renderDomainJson } from '@virtwire/vm-model';
-import { createNotifySender, ProtoError } from '@virtwire/shared-proto';
+import { cmdV1, createNotifySender, ProtoError } from '@virtwire/shared-proto';
 import type { NotifyClient } from '@virtwire/shared-proto';
 import { createLogger } from '@virtwire/telemetry';
 import type { SyncOptions } from '../cmd-server/complete-options.ts';
@@ -20,7 +20,14 @@ import type { FakeClock } from './fake-clock.ts';
 import { createFakeClock } from './fake-clock.ts';
 import type { Script } from './scripted-libvirt.ts';
 import { createScriptedLibvirt, raise } from './scripted-libvirt.ts';
-import type { ScriptChanges, ScriptedAnswer, TraceEntry, VectorInput, VectorStep } from './vector-types.ts';
+import type {
+  ScriptChanges,
+  ScriptedAnswer,
+  TraceEntry,
+  VectorInput,
+  VectorOptions,
+  VectorStep,
+} from './vector-types.ts';
 
 const START_MS = Date.parse('2000-01-01T00:00:00Z');
 const EVENT_MS = 50;
@@ -156,13 +163,25 @@ function eventOf(step: VectorStep, own: string): DomainEvent {
   return { domainName };
 }
 
+/** Options of a request from their protobuf JSON; a server completes what is left out. */
+function optionsOf(json: VectorOptions | undefined): cmdV1.VirtualMachineOptions {
+  const { interfaceDomainAttachment = {}, pluginsJson = '', topology, ...rest } = json ?? {};
+  return cmdV1.VirtualMachineOptions.fromPartial({
+    ...rest,
+    interfaceDomainAttachment: new Map(Object.entries(interfaceDomainAttachment)),
+    pluginsJson: Buffer.from(pluginsJson, 'base64'),
+    ...(topology === undefined ? {} : { topology: { numa_cells: topology.numaCells } }),
+  });
+}
+
 async function callRpc({ graph, input }: Runner, step: VectorStep): Promise<unknown> {
   const rpc = step.rpc ?? '';
   const method = (rpc.charAt(0).toLowerCase() + rpc.slice(1)) as keyof LauncherGraph['handlers'];
   const handler = graph.handlers[method] as ((request: unknown, context: unknown) => unknown) | undefined;
   if (handler === undefined) throw new Error(`no method ${method}`);
   const vmi = { vmiJson: Buffer.from(step.rawVmi ?? JSON.stringify(step.vmi ?? input.vmi)) };
-  return handler({ vmi, options: undefined, ...step.request }, { signal: new AbortController().signal });
+  const options = optionsOf(step.options ?? input.options);
+  return handler({ vmi, options, ...step.request }, { signal: new AbortController().signal });
 }
 
 async function runStep(runner: Runner, step: VectorStep): Promise<{ response?: unknown; error?: string }> {

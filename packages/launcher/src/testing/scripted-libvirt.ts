@@ -114,7 +114,7 @@ export function createScriptedLibvirt(world: ScriptedWorld): LibvirtPort {
     shutdown: (_d, flags) => change('ShutdownFlags', { flags }, () => undefined),
     destroy: (_d, flags) => change('DestroyFlags', { flags }, () => setState(5, 2)),
     undefine: (_d, flags) => change('UndefineFlags', { flags }, () => (script.domain = null)),
-    setTime: () => change('SetTime', {}, () => undefined),
+    setTime: () => change('SetTime', { flags: 0 }, () => undefined),
     async getDiskErrors() {
       const { result } = await answer('GetDiskErrors');
       return ((result ?? []) as { Disk: string; Error: number }[]).map(({ Disk, Error }) => ({

@@ -40,12 +40,20 @@ export interface ScriptChanges {
   readonly metadata?: Readonly<Record<string, unknown>>;
 }
 
+/** Options of a request, as protobuf JSON. */
+export interface VectorOptions {
+  readonly interfaceDomainAttachment?: Readonly<Record<string, string>>;
+  readonly pluginsJson?: string;
+  readonly topology?: { readonly numaCells: never };
+}
+
 /** One step of a case. */
 export interface VectorStep extends ScriptChanges {
   readonly rpc?: string;
   readonly request?: Readonly<Record<string, unknown>>;
   readonly rawVmi?: string;
   readonly vmi?: unknown;
+  readonly options?: VectorOptions;
   readonly event?: string;
   readonly id?: number;
   readonly detail?: number;
@@ -69,6 +77,7 @@ export interface VectorInput extends ScriptChanges {
     readonly agentIntervals?: readonly [number, number, number, number, number];
     readonly notifyDownUntilMs?: number;
   };
+  readonly options?: VectorOptions;
   readonly pausedByRequest?: readonly string[];
   readonly files?: Readonly<Record<string, { readonly content?: string }>>;
   readonly domainStats?: Readonly<Record<string, unknown>> | null;

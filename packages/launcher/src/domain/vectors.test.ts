@@ -1,0 +1,67 @@
+import { parseJson } from '@virtwire/vm-model';
+import { describe, expect, test } from 'vitest';
+import { readCases } from '../testing/bundle.ts';
+import { bindingTrace } from '../testing/compare-vector.ts';
+import { runVector } from '../testing/run-vector.ts';
+import type { VectorInput, VectorOutput } from '../testing/vector-types.ts';
+
+/** RPCs that need no conversion of a VMI. */
+const RPCS: ReadonlySet<string> = new Set([
+  ...['PauseVirtualMachine', 'UnpauseVirtualMachine', 'ShutdownVirtualMachine', 'KillVirtualMachine'],
+  ...['DeleteVirtualMachine', 'GetDomain', 'GetQemuVersion', 'GuestPing', 'GetGuestInfo', 'GetUsers', 'Ping'],
+]);
+
+/** Cases in which this launcher does better than the recorded one, and why. */
+const DIFFERS: Readonly<Record<string, string>> = {
+  '133-unpause-twice': 'FM-9.7: the clock is set after every pause, not only the first',
+};
+
+const isCovered = ({ input }: { readonly input: VectorInput }): boolean =>
+  input.steps.every(({ rpc, do: action }) => (rpc === undefined ? action !== undefined : RPCS.has(rpc)));
+
+const cases = readCases<VectorInput, VectorOutput>('launcher-sync').filter(isCovered);
+
+/** Embedded JSON text of a response as JSON. */
+function readable(response: unknown): Record<string, unknown> {
+  const fields = Object.entries((response ?? {}) as Record<string, unknown>);
+  const parse = (value: unknown): unknown => {
+    if (typeof value !== 'string' || !/^[[{]/.test(value)) return value;
+    return parseJson(value);
+  };
+  return Object.fromEntries(fields.filter(([, value]) => value !== '').map(([key, value]) => [key, parse(value)]));
+}
+
+type Recorded = Readonly<Record<string, unknown>> & { readonly success?: boolean; readonly message?: string };
+
+/** What a recorded answer says beside success, and its failure. */
+function outcomeOf(recorded: Recorded): {
+  readonly failure: string | undefined;
+  readonly body: Record<string, unknown>;
+} {
+  const { response, success: _success, message, ...body } = recorded as Recorded & { readonly response?: Recorded };
+  const outcome = response ?? recorded;
+  return { failure: outcome.success === true ? undefined : (outcome.message ?? message), body };
+}
+
+describe('recorded requests give the recorded calls and answers', () => {
+  test.each(cases.filter(({ name }) => !(name in DIFFERS)).map((c) => [c.name, c] as const))(
+    '%s',
+    async (_name, { input, output }) => {
+      const result = await runVector(input);
+      const steps = output.steps.slice(output.steps.length - input.steps.length);
+      steps.forEach(({ trace, response, panic }, i) => {
+        const got = result.steps[i];
+        if (panic === undefined) expect(bindingTrace(got?.trace ?? [])).toEqual(bindingTrace(trace ?? []));
+        const { failure, body } = outcomeOf(response ?? {});
+        if (response === undefined) return;
+        expect(got?.error).toBe(failure);
+        if (failure === undefined) expect(readable(got?.response)).toEqual(body);
+      });
+      expect(result.metadata).toEqual(output.after.metadata);
+    },
+  );
+
+  test('there are such cases', () => {
+    expect(cases.length).toBeGreaterThan(30);
+  });
+});

@@ -49,6 +49,7 @@ describe('device ownership', () => {
     ['takes no network device without a network', vmiWith({ domain: { devices: {} } }), NODES, {}, ['/dev/kvm']],
     ['takes no vhost-net for other models', vmiWith({ domain: { devices: { interfaces: [{ name: 'a', model: 'e1000', bridge: {} }] } } }), NODES, {}, ['/dev/kvm', '/dev/net/tun']], // prettier-ignore
     ['opens the vfio control node and takes the groups', vmiWith({}), [...NODES, '/dev/vfio/17', '/dev/vfio/vfio'], {}, ['/dev/kvm', '/dev/vfio/17', '666 /dev/vfio/vfio', '/dev/vhost-net', '/dev/net/tun']], // prettier-ignore
+    ['leaves groups alone without the vfio control node', vmiWith({}), [...NODES, '/dev/vfio/17'], {}, ['/dev/kvm', '/dev/vhost-net', '/dev/net/tun']], // prettier-ignore
   ])('%s', async (_title, vmi, paths, facts, expected) => {
     expect(await claimed(vmi, paths, facts)).toEqual(expected);
   });

@@ -73,9 +73,11 @@ function claimHostDisks(root: LauncherRoot, vmi: Vmi): void {
   }
 }
 
-/** Groups are given to QEMU one by one; the control node is open to all. */
+/** Groups are given to QEMU one by one; the control node is open to all, and without it the groups are of no use. */
 function claimVfio(root: LauncherRoot): void {
-  for (const name of root.list(VFIO_DIR)) {
+  const names = root.list(VFIO_DIR);
+  if (!names.includes('vfio')) return;
+  for (const name of names) {
     if (name === 'vfio') root.chmod(`${VFIO_DIR}/vfio`, VFIO_CONTROL_MODE);
     else root.chownToQemu(`${VFIO_DIR}/${name}`);
   }

@@ -1,4 +1,4 @@
-import type { DomainAddress, DomainHostDevice, Vmi, VmiGpu, VmiHostDevice } from '@virtwire/vm-model';
+import type { DomainAddress, DomainHostDevice, Vmi, VmiClaimRequest, VmiGpu, VmiHostDevice } from '@virtwire/vm-model';
 
 import { LauncherError, textOf } from '../errors.ts';
 import { AddressPool, resourceVariable } from './address-pool.ts';
@@ -21,7 +21,8 @@ interface Wanted {
  */
 export function genericHostDevices(vmi: Vmi, circumstances: Circumstances): readonly DomainHostDevice[] {
   if (circumstances.isMigrationTarget) return [];
-  const specs = (vmi.spec.domain.devices.hostDevices ?? []).filter((device) => !isDynamicallyClaimed(device));
+  const [specs, claimed] = splitClaimed(vmi.spec.domain.devices.hostDevices ?? []);
+  refuseClaimed('HostDevice', claimed.map(renderHostDevice));
   const wanted = specs.map(toWanted);
   const prefix = 'failed to create generic host-devices: ';
   const pci = createDevices(wanted, 'PCI_RESOURCE', circumstances, prefix, (device, address) =>
@@ -51,8 +52,9 @@ export function genericHostDevices(vmi: Vmi, circumstances: Circumstances): read
  * @source KubeVirt v1.9.0 pkg/virt-launcher/virtwrap/device/hostdevice/gpu/hostdev.go
  */
 export function gpuHostDevices(vmi: Vmi, circumstances: Circumstances): readonly DomainHostDevice[] {
-  const specs = (vmi.spec.domain.devices.gpus ?? []).filter((gpu) => !isDynamicallyClaimed(gpu));
+  const [specs, claimed] = splitClaimed(vmi.spec.domain.devices.gpus ?? []);
   if (circumstances.isMigrationTarget && !mayMigrateVgpu(vmi, specs, circumstances)) return [];
+  refuseClaimed('GPU', claimed.map(renderGpu));
   const prefix = 'failed to create GPU host-devices: ';
   const wanted = specs.map(toWanted);
   const pci = createDevices(wanted, 'PCI_RESOURCE', circumstances, prefix, (gpu, address, index) => ({
@@ -169,8 +171,19 @@ function mayMigrateVgpu(vmi: Vmi, gpus: readonly VmiGpu[], circumstances: Circum
   return true;
 }
 
-function isDynamicallyClaimed(device: VmiGpu | VmiHostDevice): boolean {
-  return device.claimName !== undefined && device.requestName !== undefined;
+/** Devices of device plugins, and those of dynamic resource claims. */
+function splitClaimed<T extends VmiClaimRequest>(devices: readonly T[]): readonly [readonly T[], readonly T[]] {
+  const isClaimed = (device: T): boolean => device.claimName !== undefined || device.requestName !== undefined;
+  return [devices.filter((device) => !isClaimed(device)), devices.filter(isClaimed)];
+}
+
+/** Claimed devices are not looked up here: a VM must not start without a device that it asks for. */
+function refuseClaimed(kind: string, devices: readonly string[]): void {
+  if (devices.length === 0) return;
+  throw new LauncherError(
+    'ConvertFailed',
+    `the number of DRA ${kind}/s do not match the number of devices:\n${kind}: [${devices.join(' ')}]\nDevice: []`,
+  );
 }
 
 function toWanted(device: { readonly name: string; readonly deviceName?: string }): Wanted {

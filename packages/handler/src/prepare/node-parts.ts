@@ -8,6 +8,7 @@ import { createImageVolumePart } from './container-disk/image-volumes.ts';
 import { createDevicePart } from './devices/device-part.ts';
 import { createHostDisks } from './host-disk/create.ts';
 import { detectIsolation } from './isolation.ts';
+import { createMemlockPart } from './memlock/memlock-part.ts';
 import { createNetworkPart } from './network/network-part.ts';
 import type { Isolation, NodeParts } from './parts.ts';
 
@@ -46,6 +47,7 @@ export function createNodeParts(
       useEmulation: () => config().useEmulation,
       createHostDisks: (vmi, launcher) => createHostDisks({ events, config }, vmi, launcher),
     }),
+    memlock: createMemlockPart(config),
     detectIsolation,
     async selinuxContext() {
       if (!existsSync(SELINUX)) return 'none';

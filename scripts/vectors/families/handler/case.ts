@@ -59,6 +59,7 @@ export interface CaseInput {
     readonly podInterfaces?: Readonly<Record<string, Partial<PodInterface>>>;
   };
   readonly cgroupError?: string;
+  readonly memlockError?: string;
   readonly housekeepingError?: string;
   readonly ownershipErrors?: Readonly<Record<string, string>>;
   readonly nodeHookErrors?: Readonly<Record<string, string>>;

@@ -53,9 +53,9 @@ const CLEANUP_OPS: ReadonlySet<unknown> = new Set(['containerDisksUnmount', 'hot
 /** One entry as text: what must be the same, in the same order. Requests are compared apart. */
 function summary(entry: TraceEntry): string {
   const { kind, rpc, op, path, point, uid, networks, launcherPid, volume, attachPodUID } = entry;
-  const { notInitializedSince, type, reason, message, resourceVersion, dumpPath } = entry;
+  const { bytes, notInitializedSince, type, reason, message, resourceVersion, dumpPath } = entry;
   const object = (entry['object'] as { uid?: string } | undefined)?.uid;
-  const parts = { rpc, op, path, point, uid, networks, launcherPid, volume, attachPodUID, notInitializedSince };
+  const parts = { rpc, op, path, point, uid, networks, launcherPid, volume, attachPodUID, notInitializedSince, bytes };
   return JSON.stringify({ kind, ...parts, type, reason, message, object, resourceVersion, dumpPath });
 }
 

@@ -1,7 +1,13 @@
 import { existsSync, lstatSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { NodeParts } from '@virtwire/handler';
-import { clusterConfig, createHostDisks, HandlerError, setUpOwnership } from '@virtwire/handler/testing';
+import {
+  clusterConfig,
+  createHostDisks,
+  HandlerError,
+  lockedMemoryBytes,
+  setUpOwnership,
+} from '@virtwire/handler/testing';
 import type { LauncherRoot } from '@virtwire/handler/testing';
 import type { Vmi } from '@virtwire/vm-model';
 import type { CaseInput, TraceEntry } from './case.ts';
@@ -145,6 +151,13 @@ export function createParts(parts: CaseParts): NodeParts {
     hotplug: hotplugPart(parts),
     network: networkPart(parts),
     devices: ownership(parts),
+    memlock: {
+      async adjust(vmi) {
+        failWith(current().memlockError);
+        const ratio = clusterConfig(current().kubevirt).guestMemoryOverheadRatio;
+        note({ kind: 'node', op: 'setMemlock', bytes: Number(lockedMemoryBytes(vmi, ratio)) });
+      },
+    },
     cgroup: { open: async () => failWith(current().cgroupError) },
     cpus: {
       async isolateEmulator(_vmi, cpuSet) {

@@ -1,6 +1,7 @@
 import { basename } from 'node:path';
 import { errnoOf, HostError, SafePath } from '@virtwire/host';
 
+const RUN_LINK = '/var/run/';
 const QEMU = { uid: 107, gid: 107 } as const;
 
 /** The launcher's file tree, as far as ownership needs it. Paths are absolute inside it; no link is followed. */
@@ -17,7 +18,10 @@ export function openLauncherRoot(rootPath: string): LauncherRoot {
   const open = (path: string): SafePath => {
     using root = SafePath.openRoot(rootPath);
     try {
-      return root.join(path);
+      if (!path.startsWith(RUN_LINK)) return root.join(path);
+      // `/var/run` is a link in the images: it is followed inside the root, what comes after it is not.
+      using run = root.resolve(RUN_LINK);
+      return run.join(path.slice(RUN_LINK.length));
     } catch (caught) {
       if (errnoOf(caught) !== 'ENOENT') throw caught;
       const where = `${basename(path)} for path root: ${rootPath}, relative: ${path}`;

@@ -1,6 +1,7 @@
 import { errnoOf } from '@virtwire/host';
 import { errorText, HandlerError } from '../../errors.ts';
 import { isNonRoot } from '../../model.ts';
+import type { DomainSpecDevices } from '@virtwire/vm-model';
 import type { Vmi, VmiInterface } from '../../model.ts';
 import type { LauncherRoot } from './launcher-root.ts';
 
@@ -36,7 +37,7 @@ export async function setUpOwnership(root: LauncherRoot, vmi: Vmi, facts: Device
     claimBlockVolumes(root, vmi);
     claimHostDisks(root, vmi);
     claimVfio(root);
-    claimNetworkDevices(root, devices.interfaces ?? [], facts);
+    claimNetworkDevices(root, devices, facts);
   }
   for (const { name } of devices.filesystems ?? []) root.chownToQemu(`${VIRTIOFS_DIR}/${name}.sock`);
 }
@@ -83,12 +84,12 @@ function claimVfio(root: LauncherRoot): void {
   }
 }
 
-function claimNetworkDevices(root: LauncherRoot, interfaces: readonly VmiInterface[], facts: DeviceFacts): void {
+/** @source KubeVirt v1.9.0 pkg/util/util.go (NeedTunDevice, NeedVirtioNetDevice) */
+function claimNetworkDevices(root: LauncherRoot, devices: DomainSpecDevices, facts: DeviceFacts): void {
+  const { interfaces = [] } = devices;
   const isVirtio = (i: VmiInterface): boolean => i.model === undefined || i.model === '' || i.model === 'virtio';
   if (!facts.useEmulation && interfaces.some(isVirtio)) claimCritical(root, '/dev/vhost-net', 'vhost-net');
-  if (interfaces.some((i) => i.sriov === undefined && i.binding === undefined)) {
-    claimCritical(root, '/dev/net/tun', 'tun');
-  }
+  if (interfaces.length > 0) claimCritical(root, '/dev/net/tun', 'tun');
 }
 
 function claimCritical(root: LauncherRoot, path: string, what: string): void {

@@ -19,6 +19,7 @@ export interface HostDiskDeps {
 
 const giveAway = (file: SafePath): void => void file.ensureOwner(QEMU_ID, QEMU_ID);
 
+const RUN_LINK = '/var/run/';
 const DISKS_DIR = '/var/run/kubevirt-private/vmi-disks';
 const QEMU_ID = 107;
 const FILE_MODE = 0o644;
@@ -70,7 +71,9 @@ function createOne(
   if (disk?.type !== 'DiskOrCreate' || disk.path === '') return;
   const name = path.basename(disk.path);
   const inPod = `${DISKS_DIR}/${volume.name}`;
-  using directory = root.resolve(inPod);
+  // `/var/run` is a link in the images: it is followed inside the root, what comes after it is not (FM-13.1).
+  using run = root.resolve(RUN_LINK);
+  using directory = run.join(inPod.slice(RUN_LINK.length));
   if (directory.has(name)) return;
   const { minimumReservePvcBytes: reserve, lessPvcSpaceTolerationPercent: percent } = config();
   const wanted = quantityValue(disk.capacity);

@@ -28,6 +28,8 @@ export const FAMILIES: readonly Family[] = [
   vectors('launcher-stats'),
   vectors('launcher-sync'),
   vectors('network-phase1'),
+  vectors('network-read'),
+  vectors('network-sequences'),
   vectors('network-status'),
   { name: 'libvirt', from: 'libvirt/vectors.json', form: 'bundle' },
   { name: 'wire-history', from: 'wire/history.json', form: 'bundle' },

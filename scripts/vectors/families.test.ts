@@ -37,6 +37,7 @@ const COUNTS: Readonly<Record<string, number>> = {
   'handler-phase': 485,
   libvirt: 97,
   'network-phase1': 82,
+  'network-read': 12,
   'vmi-defaults': 95,
 };
 

@@ -6,6 +6,7 @@ export { clusterConfig } from './cluster-config.ts';
 export type { BindingPlugin, ClusterConfig, KubeVirtConfiguration, KubeVirtObject, SmBios } from './cluster-config.ts';
 export { createHandler } from './handler.ts';
 export type { Handler, HandlerDeps } from './handler.ts';
+export { parseTopology } from './topology/topology.ts';
 export { createStoreSource } from './vmi-source/store-source.ts';
 export type { SharedVmiStore, StoreSourceDeps } from './vmi-source/store-source.ts';
 export type { VmiKey, VmiSource, VmiSourceEvent } from './vmi-source/source.ts';
@@ -31,18 +32,3 @@ export { computeStatus } from './status/compute.ts';
 export type { StatusResult } from './status/compute.ts';
 export type { NodeFacts, StatusEvent, StatusInput } from './status/facts.ts';
 export type { GuestAgentInfo } from './status/guest-agent.ts';
-export { createNetworkPart } from './prepare/network/network-part.ts';
-export type { NetworkPartDeps, NetworkPartOptions } from './prepare/network/network-part.ts';
-export type { NetworkFiles, NetworkPorts, PodKernel } from './prepare/network/ports.ts';
-export type { NetworkOp, NewTapDevice } from './prepare/network/plan.ts';
-export type {
-  DesiredNetwork,
-  FamilyState,
-  InterfaceState,
-  LinuxStack,
-  NetworkAddress,
-  PodNetwork,
-  RouteState,
-} from './prepare/network/state.ts';
-export type { BindingPluginType } from './prepare/network/binding.ts';
-export { networksToStart, networksToUpdate } from './vmi/networks.ts';

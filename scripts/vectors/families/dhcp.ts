@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createNetworkPart, type NetworkFiles, networksToStart, type PodNetwork } from '@virtwire/handler';
+import { createNetworkPart, type NetworkFiles, networksToStart, type PodNetwork } from '@virtwire/handler/testing';
 import {
   createAnswerer,
   createAnswerer6,

@@ -1,4 +1,4 @@
-import type { NetworkOp, PodKernel, PodNetwork } from '@virtwire/handler';
+import type { NetworkOp, PodKernel, PodNetwork } from '@virtwire/handler/testing';
 
 /** A call that fails, as the vectors describe it. */
 export interface Fault {

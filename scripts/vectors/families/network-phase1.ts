@@ -5,7 +5,7 @@ import {
   networksToStart,
   networksToUpdate,
   type PodNetwork,
-} from '@virtwire/handler';
+} from '@virtwire/handler/testing';
 import { createLogger } from '@virtwire/telemetry';
 import { parseVmiJson, renderJson, type Vmi } from '@virtwire/vm-model';
 import type { Files } from '../../testdata/bundle.ts';

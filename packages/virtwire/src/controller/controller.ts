@@ -66,6 +66,7 @@ interface VmState {
   endedAt: number | undefined;
   finalAt: number | undefined;
   terminatedUid: string | undefined;
+  killedUid: string | undefined;
   createTries: number;
 }
 
@@ -117,6 +118,7 @@ class StandaloneController implements Controller {
       endedAt: undefined,
       finalAt: undefined,
       terminatedUid: undefined,
+      killedUid: undefined,
       createTries: 0,
     };
     this.#vms.set(key, state);
@@ -189,6 +191,7 @@ class StandaloneController implements Controller {
       finalForMs: state.finalAt === undefined ? 0 : now - state.finalAt,
       handlerHolds: existsSync(join(this.#deps.layout.handlerPrivateDir, 'ghost-records', vmi.metadata.uid)),
       isTerminated: state.terminatedUid === vmi.metadata.uid,
+      isKilled: state.killedUid === vmi.metadata.uid,
       graceMs: graceSeconds(vmi) * 1_000,
       isReady: isConditionTrue(vmi.status?.conditions, 'Ready'),
       shouldBeReady: vmi.status?.phase === 'Running' && !isConditionTrue(vmi.status.conditions, 'Paused'),
@@ -263,6 +266,7 @@ class StandaloneController implements Controller {
         state.handle?.signal('SIGTERM');
         return this.#tell(vmi, 'launcher told to end');
       case 'killSandbox':
+        state.killedUid = vmi.metadata.uid;
         state.handle?.signal('SIGKILL');
         return this.#tell(vmi, 'launcher killed: its grace period is over');
       case 'fail':

@@ -12,6 +12,7 @@ const base: Observed = {
   finalForMs: 0,
   handlerHolds: false,
   isTerminated: false,
+  isKilled: false,
   graceMs: 30_000,
   isReady: false,
   shouldBeReady: false,
@@ -39,6 +40,18 @@ test.each<[string, Partial<Observed>, Step['kind']]>([
     'kills after the grace period',
     { phase: 'Running', sandbox: 'running', isDeleting: true, isTerminated: true, deletingForMs: 60_001 },
     'killSandbox',
+  ],
+  [
+    'kills once',
+    {
+      phase: 'Running',
+      sandbox: 'running',
+      isDeleting: true,
+      isTerminated: true,
+      isKilled: true,
+      deletingForMs: 70_000,
+    },
+    'wait',
   ],
   ['waits for the clean-up of the handler', { phase: 'Failed', sandbox: 'ended', handlerHolds: true }, 'wait'],
   [

@@ -18,6 +18,8 @@ export interface Observed {
   readonly handlerHolds: boolean;
   /** The launcher was told to end. */
   readonly isTerminated: boolean;
+  /** The launcher was killed. */
+  readonly isKilled: boolean;
   readonly graceMs: number;
   /** What the condition Ready says, and what it should say. */
   readonly isReady: boolean;
@@ -67,6 +69,7 @@ function decideHandedOver(o: Observed): Step {
   if (o.isReady !== o.shouldBeReady) return { kind: 'setReady', ready: o.shouldBeReady };
   if (!o.isDeleting) return wait('the handler runs the VM', Number.POSITIVE_INFINITY);
   if (!o.isTerminated) return { kind: 'terminateSandbox' };
+  if (o.isKilled) return wait('the launcher ends');
   const left = o.graceMs + KILL_PADDING_MS - o.deletingForMs;
   return left <= 0 ? { kind: 'killSandbox' } : wait('the guest shuts down', left);
 }

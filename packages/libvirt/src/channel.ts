@@ -1,5 +1,6 @@
 import type { CallOptions, OpenedStream, StreamOptions } from './caller.ts';
 import { structCoder } from './codec.ts';
+import { Deadlines } from './deadlines.ts';
 import { LibvirtError } from './errors.ts';
 import type { LibvirtErrorFields } from './errors.ts';
 import { Framer } from './frames.ts';
@@ -9,6 +10,7 @@ import { PROGRAMS } from './gen/schema.gen.ts';
 import { startKeepalive } from './keepalive.ts';
 import type { Keepalive } from './keepalive.ts';
 import type { KeepalivePolicy } from './options.ts';
+import { Outbox } from './outbox.ts';
 import { finishPacket, PacketStatus, PacketType, readHeader, startPacket } from './packet.ts';
 import type { PacketHeader } from './packet.ts';
 import { abortError, PendingCall } from './pending.ts';
@@ -55,13 +57,18 @@ export class Channel {
   readonly #framer = new Framer((packet) => this.#receive(packet));
   readonly #inFlight = new Map<number, PendingCall>();
   readonly #streams = new Map<number, RpcStream>();
+  /** Streams of calls that have no serial yet. */
+  readonly #waitingStreams = new WeakMap<PendingCall, RpcStream>();
   readonly #keepalive: Keepalive;
+  readonly #outbox: Outbox;
+  readonly #deadlines = new Deadlines(() => [...this.#inFlight.values(), ...this.#queue]);
   #queue: PendingCall[] = [];
   #lastSerial = 0;
   #endedBy: LibvirtError | undefined;
 
   constructor(transport: Transport, config: ChannelConfig, events: ChannelEvents) {
     this.#transport = transport;
+    this.#outbox = new Outbox(transport);
     this.#config = config;
     this.#events = events;
     this.#keepalive = startKeepalive(config.keepalive, {
@@ -124,6 +131,8 @@ export class Channel {
     this.#endedBy = error;
     this.#framer.stop();
     this.#keepalive[Symbol.dispose]();
+    this.#deadlines[Symbol.dispose]();
+    this.#outbox.clear();
     this.#transport.destroy();
     const calls = [...this.#inFlight.values(), ...this.#queue];
     this.#inFlight.clear();
@@ -141,15 +150,15 @@ export class Channel {
       const text = `${procedure.name}: ${String(this.#queue.length)} calls are waiting already`;
       throw LibvirtError.client('QueueFull', text, { procedure: procedure.name });
     }
-    const call = new PendingCall(procedure, encodeCall(procedure, args), onReply);
-    call.limit(options, this.#config.callTimeoutMs, () => this.#forgetQueued(call));
+    const limits = { timeoutMs: options.timeoutMs ?? this.#config.callTimeoutMs, nowMs: performance.now() };
+    const call = new PendingCall(procedure, encodeCall(procedure, args), onReply, limits);
+    call.onGiveUp(options.signal, () => this.#forgetQueued(call));
+    this.#deadlines.add(call.deadlineAtMs, limits.nowMs);
     if (stream !== undefined) this.#waitingStreams.set(call, stream);
     if (isQueued) this.#queue.push(call);
     else this.#send(call);
     return call;
   }
-
-  readonly #waitingStreams = new WeakMap<PendingCall, RpcStream>();
 
   #forgetQueued(call: PendingCall): void {
     if (call.serial === 0) this.#queue = this.#queue.filter((other) => other !== call);
@@ -160,10 +169,10 @@ export class Channel {
     call.packet.writeUInt32BE(call.serial, SERIAL_OFFSET);
     this.#inFlight.set(call.serial, call);
     const stream = this.#waitingStreams.get(call);
-    if (stream === undefined) return this.#transport.write(call.packet);
+    if (stream === undefined) return this.#outbox.send(call.packet);
     stream.serial = call.serial;
     this.#streams.set(call.serial, stream);
-    this.#transport.write(call.packet);
+    this.#outbox.send(call.packet);
   }
 
   #nextSerial(): number {
@@ -197,7 +206,7 @@ export class Channel {
       status,
     });
     if (bytes !== undefined) writer.raw(bytes);
-    this.#transport.write(finishPacket(writer), onWritten);
+    this.#outbox.sendNow(finishPacket(writer), onWritten);
   }
 
   #sendKeepalive(procedure: number): void {
@@ -209,7 +218,7 @@ export class Channel {
       serial: 0,
       status: 0,
     };
-    this.#transport.write(finishPacket(startPacket(header)));
+    this.#outbox.sendNow(finishPacket(startPacket(header)));
   }
 
   #onData(chunk: Buffer): void {

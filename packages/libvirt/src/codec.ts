@@ -47,11 +47,6 @@ export function structCoder(name: string): Coder {
   return coder;
 }
 
-/** True when the schema has a struct of this name. */
-export function hasStruct(name: string): boolean {
-  return structLine(name) !== undefined;
-}
-
 function structLine(name: string): string | undefined {
   const text = `\n${name} `;
   const start = STRUCTS.startsWith(text.slice(1)) ? 0 : STRUCTS.indexOf(text) + 1;

@@ -1,4 +1,4 @@
-import type { CallOptions } from './caller.ts';
+import type { Expiring } from './deadlines.ts';
 import { LibvirtError } from './errors.ts';
 import type { Procedure } from './procedures.ts';
 
@@ -6,7 +6,7 @@ import type { Procedure } from './procedures.ts';
 export type ReplyHook = (ret: unknown, isAbandoned: boolean) => void;
 
 /** One call from its making to its answer. */
-export class PendingCall {
+export class PendingCall implements Expiring {
   readonly procedure: Procedure;
   readonly promise: Promise<unknown>;
   /** Runs synchronously with the reply, also when the caller has given up meanwhile. */
@@ -14,17 +14,28 @@ export class PendingCall {
   /** The whole packet; its serial is put in when it is sent. */
   readonly packet: Buffer;
   serial = 0;
+  /** In the time of `performance.now()`. */
+  readonly deadlineAtMs: number;
+  readonly #timeoutMs: number;
   #isSettled = false;
-  #timer: NodeJS.Timeout | undefined;
+  #onGiveUp: () => void = () => undefined;
   #signal: AbortSignal | undefined;
-  readonly #onAbort = (): void => this.fail(abortError(this.procedure.name, this.#signal?.reason));
+  readonly #onAbort = (): void => this.#giveUp(abortError(this.procedure.name, this.#signal?.reason));
   #resolve!: (value: unknown) => void;
   #reject!: (error: LibvirtError) => void;
 
-  constructor(procedure: Procedure, packet: Buffer, onReply: ReplyHook | undefined) {
+  /** @param limits time from `nowMs` on, 0 is no limit. */
+  constructor(
+    procedure: Procedure,
+    packet: Buffer,
+    onReply: ReplyHook | undefined,
+    limits: { readonly timeoutMs: number; readonly nowMs: number },
+  ) {
     this.procedure = procedure;
     this.packet = packet;
     this.onReply = onReply;
+    this.#timeoutMs = limits.timeoutMs;
+    this.deadlineAtMs = limits.timeoutMs > 0 ? limits.nowMs + limits.timeoutMs : Infinity;
     this.promise = new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
@@ -36,21 +47,16 @@ export class PendingCall {
     return this.#isSettled;
   }
 
-  /** Starts deadline and abort signal; `onGiveUp` comes when one of them ends the call. */
-  limit(options: CallOptions, defaultTimeoutMs: number, onGiveUp: () => void): void {
-    const timeoutMs = options.timeoutMs ?? defaultTimeoutMs;
-    const signal = options.signal;
-    if (signal !== undefined) {
-      this.#signal = signal;
-      signal.addEventListener('abort', this.#onAbort, { once: true });
-      this.promise.catch(onGiveUp);
-    }
-    if (timeoutMs > 0) {
-      this.#timer = setTimeout(() => {
-        this.fail(timeoutError(this.procedure.name, timeoutMs, this.serial !== 0));
-        onGiveUp();
-      }, timeoutMs);
-    }
+  /** Lets a signal end the call; `onGiveUp` comes when that or the deadline does. */
+  onGiveUp(signal: AbortSignal | undefined, onGiveUp: () => void): void {
+    this.#onGiveUp = onGiveUp;
+    this.#signal = signal;
+    signal?.addEventListener('abort', this.#onAbort, { once: true });
+  }
+
+  /** The deadline has come. */
+  expire(): void {
+    if (!this.#isSettled) this.#giveUp(timeoutError(this.procedure.name, this.#timeoutMs, this.serial !== 0));
   }
 
   succeed(value: unknown): void {
@@ -61,10 +67,14 @@ export class PendingCall {
     if (this.#settle()) this.#reject(error);
   }
 
+  #giveUp(error: LibvirtError): void {
+    this.fail(error);
+    this.#onGiveUp();
+  }
+
   #settle(): boolean {
     if (this.#isSettled) return false;
     this.#isSettled = true;
-    clearTimeout(this.#timer);
     this.#signal?.removeEventListener('abort', this.#onAbort);
     return true;
   }

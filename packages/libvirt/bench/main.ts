@@ -1,0 +1,136 @@
+/**
+ * Round trips per second of this client and of python3-libvirt, on one private daemon, in interleaved rounds.
+ *
+ *   nx bench libvirt            prints a table
+ *   BENCH_ROUNDS=5 nx bench libvirt
+ */
+import { spawn } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { connect, DomainCreateFlags, DomainStatsTypes } from '../src/index.ts';
+import type { Connection, Domain } from '../src/index.ts';
+import { privateDaemonObstacle, startPrivateDaemon, tinyDomainXml } from '../src/testing/index.ts';
+import type { PrivateDaemon } from '../src/testing/index.ts';
+
+const DISKS = 17;
+const SEQUENTIAL_BUDGET = 0.95;
+const PARALLEL_BUDGET = 1.5;
+const IN_FLIGHT = 4;
+const SOME = DomainStatsTypes.STATE | DomainStatsTypes.CPU_TOTAL | DomainStatsTypes.VCPU;
+
+/** Statistics of one domain wait for its lock in the daemon, whoever asks and however often: more calls gain nothing. */
+const GAINS_IN_PARALLEL: ReadonlySet<CaseName> = new Set(['libVersion', 'domainInfo', 'domainXml']);
+
+/** Calls per round, so that a round of any case takes some tenths of a second. */
+const COUNTS = { libVersion: 2_000, domainInfo: 1_500, domainXml: 800, someStats: 100, allStats: 20 } as const;
+
+type CaseName = keyof typeof COUNTS;
+
+/** Runs a number of calls and returns the seconds that they took. */
+type Runner = (name: CaseName, count: number) => Promise<number>;
+
+function nodeRunner(connection: Connection, domain: Domain, inFlight: number): Runner {
+  const cases: Readonly<Record<CaseName, () => Promise<unknown>>> = {
+    libVersion: () => connection.getLibVersion(),
+    domainInfo: () => domain.getInfo(),
+    domainXml: () => domain.getXmlDesc(),
+    someStats: () => connection.getAllDomainStats({ stats: SOME }),
+    allStats: () => connection.getAllDomainStats(),
+  };
+  return async (name, count) => {
+    const call = cases[name];
+    let left = count;
+    const worker = async (): Promise<void> => {
+      while (left-- > 0) await call();
+    };
+    const startedAtMs = performance.now();
+    await Promise.all(Array.from({ length: inFlight }, worker));
+    return (performance.now() - startedAtMs) / 1_000;
+  };
+}
+
+function startPython(uri: string, name: string): { readonly run: Runner } & Disposable {
+  const script = join(import.meta.dirname, 'python-client.py');
+  const child = spawn('/usr/bin/python3', [script, uri, name], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
+  return {
+    run: async (caseName, count) => {
+      child.stdin.write(`${caseName} ${String(count)}\n`);
+      const { value, done } = await lines.next();
+      if (done === true) throw new Error('python3-libvirt ended; is it installed?');
+      return Number(value);
+    },
+    [Symbol.dispose]: () => void child.kill(),
+  };
+}
+
+async function startGuest(daemon: PrivateDaemon, connection: Connection): Promise<Domain> {
+  const disks = Array.from({ length: DISKS }, (_, i) => {
+    const path = join(daemon.directory, `disk-${String(i)}.img`);
+    writeFileSync(path, Buffer.alloc(1 << 20));
+    const target = `vd${String.fromCharCode(97 + i)}`;
+    return `<disk type='file' device='disk'><source file='${path}'/><target dev='${target}' bus='virtio'/></disk>`;
+  });
+  const domain = await connection.defineDomainXml(tinyDomainXml({ name: 'bench', devices: disks.join('') }));
+  await domain.create(DomainCreateFlags.START_PAUSED);
+  return domain;
+}
+
+function median(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[sorted.length >> 1] ?? Number.NaN;
+}
+
+async function compare(runners: Readonly<Record<string, Runner>>, rounds: number): Promise<void> {
+  const out = (text: string): void => void process.stdout.write(`${text}\n`);
+  out('| call | client | calls/s | of python3-libvirt | budget | met |');
+  out('| --- | --- | ---: | ---: | ---: | --- |');
+  for (const name of Object.keys(COUNTS) as CaseName[]) {
+    const count = COUNTS[name];
+    const seconds = new Map(Object.keys(runners).map((client) => [client, [] as number[]]));
+    // One round to warm up; the machine's load then moves all clients of a round alike.
+    for (let round = -1; round < rounds; round++) {
+      for (const [client, run] of Object.entries(runners)) {
+        const took = await run(name, count);
+        if (round >= 0) seconds.get(client)?.push(took);
+      }
+    }
+    const python = seconds.get('python') ?? [];
+    for (const [client, mine] of seconds) {
+      const rate = Math.round(count / median(mine));
+      const ratio = median(mine.map((took, round) => (python[round] ?? Number.NaN) / took));
+      const budget = budgetOf(name, client);
+      const verdict = budget === undefined ? '' : ratio >= budget ? 'yes' : 'NO';
+      out(`| ${name} | ${client} | ${String(rate)} | ${ratio.toFixed(2)} | ${budget?.toFixed(2) ?? ''} | ${verdict} |`);
+    }
+  }
+}
+
+function budgetOf(name: CaseName, client: string): number | undefined {
+  if (client === 'python') return undefined;
+  if (client === 'node') return SEQUENTIAL_BUDGET;
+  return GAINS_IN_PARALLEL.has(name) ? PARALLEL_BUDGET : undefined;
+}
+
+async function main(): Promise<void> {
+  const obstacle = privateDaemonObstacle();
+  if (obstacle !== undefined) {
+    process.stdout.write(`libvirt bench skipped: ${obstacle}\n`);
+    return;
+  }
+  await using daemon = await startPrivateDaemon();
+  await using connection = await connect({ uri: daemon.uri, socketPath: daemon.socketPath });
+  const domain = await startGuest(daemon, connection);
+  using python = startPython(`qemu+unix:///system?socket=${daemon.socketPath}`, domain.name);
+  const runners = {
+    python: python.run,
+    node: nodeRunner(connection, domain, 1),
+    [`node, ${String(IN_FLIGHT)} in flight`]: nodeRunner(connection, domain, IN_FLIGHT),
+  };
+  await compare(runners, Number(process.env['BENCH_ROUNDS'] ?? '9'));
+  const { rss } = process.memoryUsage();
+  process.stdout.write(`\nRSS of the Node process after the run: ${(rss / 2 ** 20).toFixed(0)} MiB\n`);
+}
+
+await main();

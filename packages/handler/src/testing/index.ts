@@ -19,6 +19,7 @@ export type { PodNetwork } from '../prepare/network/state.ts';
 export { networksToStart, networksToUpdate } from '../vmi/networks.ts';
 export { createHostDisks } from '../prepare/host-disk/create.ts';
 export { createPodInterfaceCache } from '../status/pod-interface-cache.ts';
+export { parseTopology } from '../topology/topology.ts';
 export { createVmController } from '../vmi/controller.ts';
 export type { VmController } from '../vmi/controller.ts';
 export { createExpectations } from '../vmi/expectations.ts';

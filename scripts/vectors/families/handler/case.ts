@@ -36,6 +36,7 @@ export interface CaseInput {
   }[];
   readonly kubevirt?: KubeVirtObject;
   readonly hostCpuModel?: string;
+  readonly capabilitiesXml?: string;
   isolationError?: string;
   readonly rootFiles?: readonly { readonly path: string; readonly size?: number; readonly dir?: boolean }[];
   readonly containerDisks?: {

@@ -12,6 +12,7 @@ import {
   HandlerError,
   Launchers,
   openGhostRecords,
+  parseTopology,
   startFakeLauncher,
 } from '@virtwire/handler/testing';
 import type { NodeParts } from '@virtwire/handler';
@@ -130,7 +131,7 @@ export class Scene implements AsyncDisposable {
       onCleanedUp: () => undefined,
       cluster: () => ({
         config: clusterConfig(this.#case.kubevirt),
-        topology: undefined,
+        topology: this.#case.capabilitiesXml === undefined ? undefined : parseTopology(this.#case.capabilitiesXml),
         plugins: this.#case.plugins ?? [],
       }),
       nodeName: input.node,

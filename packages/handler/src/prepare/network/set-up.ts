@@ -114,7 +114,7 @@ async function configure(job: Job, kernel: PodKernel): Promise<void> {
   }
   mark(job, pending, NETWORK_STATE.started);
   if ('error' in goal) throw critical(log, goal.error);
-  await reach(job, kernel, current, goal.value, new Set());
+  await reach(job, kernel, current, goal.value, await familiesWithRules(kernel, current, goal.value));
   finish(job, kernel, pending);
   for (const { network, iface } of interfaces) {
     if (iface.state === 'absent' && (states.get(network.name) ?? 0) > 0) forget(job, network.name);
@@ -131,16 +131,27 @@ async function resume(job: Job, kernel: PodKernel, pending: PendingSetup | undef
     throw new HandlerError('CriticalNetwork', `Critical network error: ${text}`);
   }
   log.info('finishing a pod network set-up that was cut short');
-  const families = new Set<string>();
-  for (const family of ['ip', 'ip6'] as const) {
-    const isWanted = pending.nft.some((words) => words[2] === family);
-    if (isWanted && (await kernel.hasRules(family))) families.add(family);
-  }
-  await reach(job, kernel, kernel.read(), pending, families);
+  const current = kernel.read();
+  await reach(job, kernel, current, pending, await familiesWithRules(kernel, current, pending));
   finish(job, kernel, started);
   // Networks that were asked for in addition are set up now.
   const states = readStates(job.nodeFiles, job.vmi, interfaces);
   if (decideWork(interfaces, states) === 'set up') await configure({ ...job, states }, kernel);
+}
+
+/**
+ * Families whose rules are there from an earlier set-up, whose state may be lost: rules are appended, so they must not be
+ * made twice. They come last, so without the bridge there are none, and a first start need not ask.
+ */
+async function familiesWithRules(kernel: PodKernel, current: PodNetwork, goal: PendingSetup): Promise<Set<string>> {
+  const found = new Set<string>();
+  const bridges = (goal.desired.interfaces ?? []).filter((i) => i.type === 'bridge').map((i) => i.name);
+  if (!current.interfaces.some((i) => bridges.includes(i.name))) return found;
+  for (const family of ['ip', 'ip6'] as const) {
+    const isWanted = goal.nft.some((words) => words[2] === family);
+    if (isWanted && (await kernel.hasRules(family))) found.add(family);
+  }
+  return found;
 }
 
 function decideGoal(job: Job, current: PodNetwork, networks: readonly string[]): PendingSetup {

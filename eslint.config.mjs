@@ -24,6 +24,7 @@ export default tseslint.config(
   {
     ignores: [
       '**/dist/**',
+      '**/dist-bin/**',
       '**/gen/**',
       '**/*.gen.ts',
       '**/node_modules/**',

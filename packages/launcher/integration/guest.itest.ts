@@ -23,15 +23,18 @@ async function startGuest(flags: readonly string[] = []): Promise<LauncherPod> {
 describe.runIf(hasGuest)('a guest with an agent (scripts/guest/build.sh)', { timeout: 240_000 }, () => {
   let pod: LauncherPod;
   let client: CmdClient;
+  const started: { pod?: LauncherPod; client?: CmdClient } = {};
 
   beforeAll(async () => {
     pod = await startGuest(['--qemu-fsfreeze-status-interval', '1s', '--qemu-agent-user-interval', '1s']);
+    started.pod = pod;
     client = await pod.connect();
+    started.client = client;
   }, 200_000);
 
   afterAll(async () => {
-    client?.close();
-    await pod?.[Symbol.asyncDispose]();
+    started.client?.close();
+    await started.pod?.[Symbol.asyncDispose]();
   });
 
   test('tells the handler its operating system, interfaces and freeze status', async () => {

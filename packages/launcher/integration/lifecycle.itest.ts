@@ -15,17 +15,20 @@ const vmi = createVmi({ name: 'vm1', uid: UID });
 describe('one VM from the launcher to its end, on real libvirt and QEMU', { timeout: 240_000 }, () => {
   let pod: LauncherPod;
   let client: CmdClient;
+  const started: { pod?: LauncherPod; client?: CmdClient } = {};
 
   beforeAll(async () => {
     pod = await startLauncherPod(FLAGS);
+    started.pod = pod;
     await pod.ear.open();
     await pod.waitUntilReady();
     client = await pod.connect();
+    started.client = client;
   }, 120_000);
 
   afterAll(async () => {
-    client?.close();
-    await pod?.[Symbol.asyncDispose]();
+    started.client?.close();
+    await started.pod?.[Symbol.asyncDispose]();
   });
 
   test('is ready under the name that handlers look for, and says so', async () => {

@@ -59,7 +59,7 @@ export interface LauncherGraph {
   /** Nudged at each event of libvirt. */
   readonly nudge: Nudge;
   /** Resolves when the handler was told of the domain's end. */
-  readonly deleteSent: Promise<void>;
+  readonly deleteSent: Promise<unknown>;
   isExitingEarly(): boolean;
 }
 
@@ -161,7 +161,7 @@ export function createGraph(flags: LauncherFlags, paths: LauncherPaths, deps: Gr
   const name = domainName(flags.namespace, flags.name);
   const metadata = createMetadataCache();
   const nudge = createNudge(deps.clock);
-  const deleted = Promise.withResolvers<void>();
+  const deleted = Promise.withResolvers<undefined>();
   const qemuLog = createQemuLogForwarder(paths.qemuLogFile, deps.writeLine);
   let isExitingEarly = false;
   const exitEarly = (): void => {
@@ -181,7 +181,7 @@ export function createGraph(flags: LauncherFlags, paths: LauncherPaths, deps: Gr
         nudge.nudge();
       },
       onTold(what) {
-        if (what === 'deleted') deleted.resolve();
+        if (what === 'deleted') deleted.resolve(undefined);
       },
     },
     flags.uid,

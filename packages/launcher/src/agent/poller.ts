@@ -77,9 +77,10 @@ async function runWorker(
 ): Promise<void> {
   let intervalMs = 0;
   let dueMs = 0;
-  while (!signal.aborted) {
+  const isStopped = (): boolean => signal.aborted;
+  while (!isStopped()) {
     const facts = await ask(deps, domainName, worker);
-    if (signal.aborted) return;
+    if (isStopped()) return;
     for (const shown of facts === undefined ? [] : deps.store.merge(facts)) await deps.onUpdate(shown);
     const nextMs = Math.min(intervalMs === 0 ? FIRST_INTERVAL_MS : intervalMs * 2, worker.maxMs);
     const nowMs = deps.clock.now();

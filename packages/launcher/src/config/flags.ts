@@ -130,8 +130,7 @@ export function parseFlags(argv: readonly string[]): LauncherFlags {
       continue;
     }
     const [kind, field] = known;
-    let text = token.inline;
-    if (text === undefined) text = kind === 'bool' ? 'true' : argv[++i];
+    const text = token.inline ?? (kind === 'bool' ? 'true' : argv[++i]);
     if (text === undefined) throw new LauncherError('BadFlag', `flag needs an argument: --${token.flag}`);
     values[field] = parseValue(token.flag, kind, text);
   }

@@ -27,8 +27,7 @@ export interface DomainDefiner {
  */
 function readBack(spec: DomainSpec): DomainSpec {
   if (spec.QEMUCmd !== undefined) return spec;
-  const { XmlNS: _lost, ...rest } = spec;
-  return rest;
+  return { ...spec, XmlNS: undefined };
 }
 
 function virtioModelOf(vmi: Vmi): string {

@@ -65,7 +65,7 @@ export interface LibvirtPort {
   vcpuPinInfo(domain: DomainRef): Promise<readonly (readonly boolean[])[]>;
   /** libvirt's number of the hypervisor's version: major * 1,000,000 + minor * 1,000 + release. */
   getVersion(): Promise<bigint>;
-  getCapabilities(): Promise<string>;
+  /** Asks for what a domain of this kind could have, which makes the daemon look at QEMU. */
   getDomainCapabilities(arch: string, machine: string, virtType: string): Promise<string>;
 }
 

@@ -56,57 +56,87 @@ async function logged<T>(log: Logger, failure: string, work: Promise<T>): Promis
   }
 }
 
-/** Creates the operations. `@source KubeVirt v1.9.0 pkg/virt-launcher/virtwrap/manager.go:1989, 2135, 2178, 2218` */
+/** Creates the operations. */
 export function createLifecycle(deps: LifecycleDeps): Lifecycle {
-  const { libvirt, metadata, paused } = deps;
-  const nameOf = (vmi: VmiName): string => domainName(vmi.metadata.namespace, vmi.metadata.name);
-  const find = (vmi: VmiName): Promise<DomainRef | undefined> => findDomain(libvirt, nameOf(vmi));
+  return new LibvirtLifecycle(deps);
+}
 
-  async function findOrFail(vmi: VmiName): Promise<DomainRef> {
-    const domain = await find(vmi);
-    if (domain === undefined) throw new LauncherError('DomainNotFound', 'Domain not found.');
-    return domain;
+/** @source KubeVirt v1.9.0 pkg/virt-launcher/virtwrap/manager.go:1989, 2135, 2178, 2218 */
+class LibvirtLifecycle implements Lifecycle {
+  readonly #deps: LifecycleDeps;
+
+  constructor(deps: LifecycleDeps) {
+    this.#deps = deps;
   }
 
-  async function stateOf(domain: DomainRef, log: Logger): Promise<number> {
-    return (await logged(log, 'Getting the domain state failed.', libvirt.getState(domain))).state;
+  pause(vmi: VmiName, log: Logger): Promise<void> {
+    return this.#deps.mutex.run(() => this.#pause(vmi, log));
   }
 
-  async function pause(vmi: VmiName, log: Logger): Promise<void> {
-    const domain = await findOrFail(vmi);
-    if ((await stateOf(domain, log)) !== DOMAIN_STATE.running) {
+  unpause(vmi: VmiName, log: Logger): Promise<void> {
+    return this.#deps.mutex.run(() => this.#unpause(vmi, log));
+  }
+
+  shutdown(vmi: VmiName, log: Logger): Promise<void> {
+    return this.#deps.mutex.run(() => this.#shutdown(vmi, log));
+  }
+
+  async kill(vmi: VmiName, log: Logger): Promise<void> {
+    const domain = await this.#find(vmi);
+    if (domain === undefined) return;
+    try {
+      await this.#destroy(domain, log);
+    } catch (caught) {
+      if (isNoDomain(caught)) return;
+      log.error({ reason: caught }, 'Destroying the domain state failed.');
+      throw caught;
+    }
+  }
+
+  async delete(vmi: VmiName, log: Logger): Promise<void> {
+    const domain = await this.#find(vmi);
+    if (domain === undefined) return;
+    await logged(log, 'Undefining the domain failed.', this.#deps.libvirt.undefine(domain, UNDEFINE_FLAGS));
+    log.info('Domain undefined.');
+  }
+
+  async #pause(vmi: VmiName, log: Logger): Promise<void> {
+    const domain = await this.#findOrFail(vmi);
+    if ((await this.#stateOf(domain, log)) !== DOMAIN_STATE.running) {
       log.info(`Domain is not running for ${vmi.metadata.name}`);
       return;
     }
-    await logged(log, 'Signalling suspension failed.', libvirt.suspend(domain));
+    await logged(log, 'Signalling suspension failed.', this.#deps.libvirt.suspend(domain));
     log.info(`Signaled pause for ${vmi.metadata.name}`);
-    paused.add(vmi.metadata.uid);
+    this.#deps.paused.add(vmi.metadata.uid);
   }
 
-  async function unpause(vmi: VmiName, log: Logger): Promise<void> {
-    const domain = await findOrFail(vmi);
-    if ((await stateOf(domain, log)) !== DOMAIN_STATE.paused) {
+  async #unpause(vmi: VmiName, log: Logger): Promise<void> {
+    const domain = await this.#findOrFail(vmi);
+    if ((await this.#stateOf(domain, log)) !== DOMAIN_STATE.paused) {
       log.info(`Domain is not paused for ${vmi.metadata.name}`);
       return;
     }
-    await logged(log, 'Signalling unpause failed.', libvirt.resume(domain));
+    await logged(log, 'Signalling unpause failed.', this.#deps.libvirt.resume(domain));
     log.info(`Signaled unpause for ${vmi.metadata.name}`);
-    paused.delete(vmi.metadata.uid);
-    deps.guestTime.start(domain);
+    this.#deps.paused.delete(vmi.metadata.uid);
+    this.#deps.guestTime.start(domain);
   }
 
-  async function shutdown(vmi: VmiName, log: Logger): Promise<void> {
-    const domain = await find(vmi);
+  async #shutdown(vmi: VmiName, log: Logger): Promise<void> {
+    const { libvirt, metadata, clock } = this.#deps;
+    const domain = await this.#find(vmi);
     if (domain === undefined) return;
-    const state = await stateOf(domain, log);
+    const state = await this.#stateOf(domain, log);
     if (state !== DOMAIN_STATE.running && state !== DOMAIN_STATE.paused) return;
     await logged(log, 'Signalling graceful shutdown failed.', libvirt.shutdown(domain, 0));
     log.info(`Signaled graceful shutdown for ${vmi.metadata.name}`);
-    const now = renderTime(deps.clock.now());
+    const now = renderTime(clock.now());
     metadata.gracePeriod.update((grace) => ({ ...grace, DeletionTimestamp: grace.DeletionTimestamp ?? now }));
   }
 
-  async function destroy(domain: DomainRef, log: Logger): Promise<void> {
+  async #destroy(domain: DomainRef, log: Logger): Promise<void> {
+    const { libvirt } = this.#deps;
     const { state } = await libvirt.getState(domain);
     if (!KILLABLE.has(state)) {
       log.info('Domain not running, paused or shut down, nothing to do.');
@@ -116,30 +146,17 @@ export function createLifecycle(deps: LifecycleDeps): Lifecycle {
     log.info('Domain stopped.');
   }
 
-  async function kill(vmi: VmiName, log: Logger): Promise<void> {
-    const domain = await find(vmi);
-    if (domain === undefined) return;
-    try {
-      await destroy(domain, log);
-    } catch (caught) {
-      if (isNoDomain(caught)) return;
-      log.error({ reason: caught }, 'Destroying the domain state failed.');
-      throw caught;
-    }
+  #find({ metadata }: VmiName): Promise<DomainRef | undefined> {
+    return findDomain(this.#deps.libvirt, domainName(metadata.namespace, metadata.name));
   }
 
-  async function deleteDomain(vmi: VmiName, log: Logger): Promise<void> {
-    const domain = await find(vmi);
-    if (domain === undefined) return;
-    await logged(log, 'Undefining the domain failed.', libvirt.undefine(domain, UNDEFINE_FLAGS));
-    log.info('Domain undefined.');
+  async #findOrFail(vmi: VmiName): Promise<DomainRef> {
+    const domain = await this.#find(vmi);
+    if (domain === undefined) throw new LauncherError('DomainNotFound', 'Domain not found.');
+    return domain;
   }
 
-  return {
-    pause: (vmi, log) => deps.mutex.run(() => pause(vmi, log)),
-    unpause: (vmi, log) => deps.mutex.run(() => unpause(vmi, log)),
-    shutdown: (vmi, log) => deps.mutex.run(() => shutdown(vmi, log)),
-    kill,
-    delete: deleteDomain,
-  };
+  async #stateOf(domain: DomainRef, log: Logger): Promise<number> {
+    return (await logged(log, 'Getting the domain state failed.', this.#deps.libvirt.getState(domain))).state;
+  }
 }

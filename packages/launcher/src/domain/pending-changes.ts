@@ -4,7 +4,9 @@ import type { DomainDisk, DomainSpec, Vmi } from '@virtwire/vm-model';
 function sourceOf(disk: DomainDisk): string {
   const source = disk.Source;
   const backend = source?.DataStore?.Source;
-  return backend?.File || backend?.Dev || source?.File || source?.Dev || '';
+  return (
+    [backend?.File, backend?.Dev, source?.File, source?.Dev].find((path) => path !== undefined && path !== '') ?? ''
+  );
 }
 
 function diskTargets(disks: readonly DomainDisk[] | undefined): ReadonlyMap<string, DomainDisk> {

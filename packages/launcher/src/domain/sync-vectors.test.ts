@@ -121,14 +121,14 @@ describe('recorded syncs give the recorded calls and answers', () => {
   test.each(cases.filter(({ name }) => !(name in DIFFERS)).map((c) => [c.name, c] as const))(
     '%s',
     async (_name, { input, output }) => {
-      using world = createDiskWorld({ ...input, hasDirectIo: input.config?.directIO ?? true } as DiskWorldSetup);
+      using world = createDiskWorld({ ...input, hasDirectIo: input.config?.directIO ?? true });
       const result = await runVector(input, preparationOf(world, input));
       const steps = output.steps.slice(output.steps.length - input.steps.length);
       steps.forEach(({ trace, response }, i) => {
         const got = result.steps[i];
         expect(comparable(got?.trace ?? [], world.inPod)).toEqual(comparable(trace ?? [], world.inPod));
-        const recorded = response as { success?: boolean; message?: string; response?: never } | undefined;
-        if (recorded === undefined || recorded.response !== undefined) return;
+        if (response === undefined || 'response' in response) return;
+        const recorded = response as { success?: boolean; message?: string };
         const error = got?.error === undefined ? undefined : world.inPod(got.error);
         expect(error).toBe(recorded.success === true ? undefined : recorded.message);
       });

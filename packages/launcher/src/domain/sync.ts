@@ -2,7 +2,7 @@ import { domainName } from '@virtwire/vm-model';
 import type { DomainSpec, Vmi } from '@virtwire/vm-model';
 import { startSpan } from '@virtwire/telemetry';
 import type { Logger } from '@virtwire/telemetry';
-import { LauncherError } from '../errors.ts';
+import { LauncherError, textOf } from '../errors.ts';
 import type { MetadataCache } from '../metadata/cache.ts';
 import { decideStartMode, decideSync } from './decide-sync.ts';
 import type { DomainDefiner } from './define.ts';
@@ -14,6 +14,8 @@ import type { PausedSet } from './paused-set.ts';
 import { listPendingChanges } from './pending-changes.ts';
 
 const DEFAULT_GRACE_PERIOD_SECONDS = 30;
+/** What Go's strconv.ParseBool takes for true. */
+const GO_TRUE = /^(1|t|T|true|TRUE|True)$/;
 const PROBE_PAUSE_ANNOTATION = 'kubevirt.io/pause-guest-agent-probes';
 
 /** Turns a VMI into a domain that can start. `O` are the options of the request. */
@@ -54,51 +56,108 @@ function gracePeriodOf(vmi: Vmi): number {
   return Number(vmi.spec.terminationGracePeriodSeconds ?? DEFAULT_GRACE_PERIOD_SECONDS);
 }
 
-/** Creates the sync of one VM. `@source KubeVirt v1.9.0 pkg/virt-launcher/virtwrap/manager.go:1380` */
+/** Creates the sync of one VM. */
 export function createDomainSync<O>(deps: SyncDeps<O>): DomainSync<O> {
-  const { libvirt, preparation, metadata, paused } = deps;
-  let aliases: ReadonlyMap<string, string> = new Map();
-  let areProbesPaused = false;
-  let calls = 0;
-  let lastError: string | undefined;
+  return new LibvirtDomainSync(deps);
+}
 
-  async function define(vmi: Vmi, spec: DomainSpec, options: O | undefined, log: Logger): Promise<DomainRef> {
-    let prepared: DomainSpec;
+/** @source KubeVirt v1.9.0 pkg/virt-launcher/virtwrap/manager.go:1380 */
+class LibvirtDomainSync<O> implements DomainSync<O> {
+  readonly #deps: SyncDeps<O>;
+  #aliases: ReadonlyMap<string, string> = new Map();
+  #areProbesPaused = false;
+  #calls = 0;
+  #lastError: string | undefined;
+
+  constructor(deps: SyncDeps<O>) {
+    this.#deps = deps;
+  }
+
+  aliases(): ReadonlyMap<string, string> {
+    return this.#aliases;
+  }
+
+  areProbesPaused(): boolean {
+    return this.#areProbesPaused;
+  }
+
+  journal(): { readonly calls: number; readonly lastError: string | undefined } {
+    return { calls: this.#calls, lastError: this.#lastError };
+  }
+
+  async sync(vmi: Vmi, options: O | undefined, log: Logger): Promise<void> {
+    this.#calls++;
     try {
-      log.info('Executing PreStartHook on VMI pod environment');
-      prepared = await preparation.preStart(vmi, spec, options, log);
+      await this.#deps.mutex.run(() => this.#syncOnce(vmi, options, log));
+      this.#lastError = undefined;
     } catch (caught) {
-      log.error({ reason: caught }, 'pre start setup for VirtualMachineInstance failed.');
+      this.#lastError = textOf(caught);
       throw caught;
     }
-    const span = startSpan(log, 'define domain');
-    const ref = await deps.definer.define(vmi, prepared, log);
-    span.end();
+  }
+
+  async #syncOnce(vmi: Vmi, options: O | undefined, log: Logger): Promise<void> {
+    const wanted = await this.#convert(vmi, options, log);
+    const found = await findDomain(this.#deps.libvirt, domainName(vmi.metadata.namespace, vmi.metadata.name));
+    const ref = found ?? (await this.#define(vmi, wanted, options, log));
+    await this.#bringUp(vmi, ref, log);
+    await this.#update(vmi, ref, wanted, log);
+  }
+
+  async #convert(vmi: Vmi, options: O | undefined, log: Logger): Promise<DomainSpec> {
+    try {
+      return await this.#deps.preparation.convert(vmi, options);
+    } catch (caught) {
+      log.error({ reason: caught }, 'failed to generate libvirt domain from VMI spec');
+      throw caught;
+    }
+  }
+
+  async #define(vmi: Vmi, spec: DomainSpec, options: O | undefined, log: Logger): Promise<DomainRef> {
+    const { metadata } = this.#deps;
+    const prepared = await this.#prepare(vmi, spec, options, log);
+    const ref = await spanned(log, 'define domain', this.#deps.definer.define(vmi, prepared, log));
     metadata.uid.set(vmi.metadata.uid);
     metadata.gracePeriod.set({ ...metadata.gracePeriod.load(), DeletionGracePeriodSeconds: gracePeriodOf(vmi) });
     log.info('Domain defined.');
     return ref;
   }
 
-  async function start(vmi: Vmi, ref: DomainRef, log: Logger): Promise<void> {
-    await preparation.beforeStart(vmi, deps.parseSpec(await libvirt.getXml(ref, 0)), log);
-    const { flags, rememberPause } = decideStartMode(vmi);
-    const span = startSpan(log, 'start QEMU');
+  async #prepare(vmi: Vmi, spec: DomainSpec, options: O | undefined, log: Logger): Promise<DomainSpec> {
+    log.info('Executing PreStartHook on VMI pod environment');
     try {
-      await libvirt.create(ref, flags);
+      return await spanned(log, 'prepare disks and network', this.#deps.preparation.preStart(vmi, spec, options, log));
     } catch (caught) {
-      span.fail(caught);
+      log.error({ reason: caught }, 'pre start setup for VirtualMachineInstance failed.');
+      throw caught;
+    }
+  }
+
+  async #bringUp(vmi: Vmi, ref: DomainRef, log: Logger): Promise<void> {
+    const { state } = await this.#deps.libvirt.getState(ref);
+    const isPausedByRequest = this.#deps.paused.has(vmi.metadata.uid);
+    const due = decideSync({ state, phase: vmi.status?.phase, isPausedByRequest });
+    if (due === 'start') await this.#start(vmi, ref, log);
+    if (due === 'resume') await this.#resume(ref, log);
+  }
+
+  async #start(vmi: Vmi, ref: DomainRef, log: Logger): Promise<void> {
+    const { libvirt, preparation, parseSpec, paused } = this.#deps;
+    await preparation.beforeStart(vmi, parseSpec(await libvirt.getXml(ref, 0)), log);
+    const { flags, rememberPause } = decideStartMode(vmi);
+    try {
+      await spanned(log, 'start QEMU', libvirt.create(ref, flags));
+    } catch (caught) {
       log.error({ reason: caught }, `Failed to start VirtualMachineInstance with flags ${flags}.`);
       throw caught;
     }
-    span.end();
     log.info('Domain started.');
     if (rememberPause) paused.add(vmi.metadata.uid);
   }
 
-  async function resume(ref: DomainRef, log: Logger): Promise<void> {
+  async #resume(ref: DomainRef, log: Logger): Promise<void> {
     try {
-      await libvirt.resume(ref);
+      await this.#deps.libvirt.resume(ref);
       log.info('Domain unpaused.');
     } catch (caught) {
       log.error({ reason: caught }, 'unpausing the VirtualMachineInstance failed.');
@@ -106,59 +165,35 @@ export function createDomainSync<O>(deps: SyncDeps<O>): DomainSync<O> {
     }
   }
 
-  async function bringUp(vmi: Vmi, ref: DomainRef, log: Logger): Promise<void> {
-    const { state } = await libvirt.getState(ref);
-    const isPausedByRequest = paused.has(vmi.metadata.uid);
-    const due = decideSync({ state, phase: vmi.status?.phase, isPausedByRequest });
-    if (due === 'start') await start(vmi, ref, log);
-    if (due === 'resume') await resume(ref, log);
-  }
-
-  async function update(vmi: Vmi, ref: DomainRef, wanted: DomainSpec, log: Logger): Promise<void> {
-    const live = deps.parseSpec(await libvirt.getXml(ref, 0));
-    const changes = listPendingChanges(vmi, live, wanted, deps.hotplugDir);
+  async #update(vmi: Vmi, ref: DomainRef, wanted: DomainSpec, log: Logger): Promise<void> {
+    const { libvirt, parseSpec, hotplugDir } = this.#deps;
+    const live = parseSpec(await libvirt.getXml(ref, 0));
+    const changes = listPendingChanges(vmi, live, wanted, hotplugDir);
     if (changes.length > 0) {
       const text = `changing devices of a running VM is not supported yet: ${changes.join(', ')}`;
       throw new LauncherError('NotSupportedYet', text);
     }
-    aliases = aliasesOf(live);
-    const seconds = gracePeriodOf(vmi);
-    const isChanged = metadata.gracePeriod.load()?.DeletionGracePeriodSeconds !== seconds;
-    metadata.gracePeriod.update((grace) => ({ ...grace, DeletionGracePeriodSeconds: seconds }));
+    this.#aliases = aliasesOf(live);
+    this.#updateGracePeriod(gracePeriodOf(vmi), log);
+    this.#areProbesPaused = GO_TRUE.test(vmi.metadata.annotations?.[PROBE_PAUSE_ANNOTATION] ?? '');
+  }
+
+  #updateGracePeriod(seconds: number, log: Logger): void {
+    const { gracePeriod } = this.#deps.metadata;
+    const isChanged = gracePeriod.load()?.DeletionGracePeriodSeconds !== seconds;
+    gracePeriod.update((grace) => ({ ...grace, DeletionGracePeriodSeconds: seconds }));
     if (isChanged) log.info(`Set new termination grace period: ${seconds}`);
-    areProbesPaused = /^(1|t|T|true|TRUE|True)$/.test(vmi.metadata.annotations?.[PROBE_PAUSE_ANNOTATION] ?? '');
   }
+}
 
-  async function convert(vmi: Vmi, options: O | undefined, log: Logger): Promise<DomainSpec> {
-    try {
-      return await preparation.convert(vmi, options);
-    } catch (caught) {
-      log.error({ reason: caught }, 'failed to generate libvirt domain from VMI spec');
-      throw caught;
-    }
+async function spanned<T>(log: Logger, what: string, work: Promise<T>): Promise<T> {
+  const span = startSpan(log, what);
+  try {
+    const result = await work;
+    span.end();
+    return result;
+  } catch (caught) {
+    span.fail(caught);
+    throw caught;
   }
-
-  async function syncOnce(vmi: Vmi, options: O | undefined, log: Logger): Promise<void> {
-    const wanted = await convert(vmi, options, log);
-    const found = await findDomain(libvirt, domainName(vmi.metadata.namespace, vmi.metadata.name));
-    const ref = found ?? (await define(vmi, wanted, options, log));
-    await bringUp(vmi, ref, log);
-    await update(vmi, ref, wanted, log);
-  }
-
-  return {
-    async sync(vmi, options, log) {
-      calls++;
-      try {
-        await deps.mutex.run(() => syncOnce(vmi, options, log));
-        lastError = undefined;
-      } catch (caught) {
-        lastError = caught instanceof Error ? caught.message : String(caught);
-        throw caught;
-      }
-    },
-    aliases: () => aliases,
-    areProbesPaused: () => areProbesPaused,
-    journal: () => ({ calls, lastError }),
-  };
 }

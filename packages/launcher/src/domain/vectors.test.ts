@@ -31,16 +31,16 @@ function readable(response: unknown): Record<string, unknown> {
   return Object.fromEntries(fields.filter(([, value]) => value !== '').map(([key, value]) => [key, parse(value)]));
 }
 
-type Recorded = Readonly<Record<string, unknown>> & { readonly success?: boolean; readonly message?: string };
+type Recorded = Readonly<Record<string, unknown>> & {
+  readonly success?: boolean | undefined;
+  readonly message?: string | undefined;
+};
 
 /** What a recorded answer says beside success, and its failure. */
-function outcomeOf(recorded: Recorded): {
-  readonly failure: string | undefined;
-  readonly body: Record<string, unknown>;
-} {
-  const { response, success: _success, message, ...body } = recorded as Recorded & { readonly response?: Recorded };
-  const outcome = response ?? recorded;
-  return { failure: outcome.success === true ? undefined : (outcome.message ?? message), body };
+function outcomeOf(recorded: Recorded): { readonly failure: string | undefined; readonly body: Recorded } {
+  const outcome = (recorded['response'] as Recorded | undefined) ?? recorded;
+  const failure = outcome.success === true ? undefined : outcome.message;
+  return { failure, body: { ...recorded, response: undefined, success: undefined, message: undefined } };
 }
 
 describe('recorded requests give the recorded calls and answers', () => {

@@ -14,7 +14,7 @@ function parseLine(line: string): GuestPanicInfo | undefined {
   if (type !== 'hyper-v') return { Type: type };
   const info: Record<string, unknown> = { Type: type };
   for (const [, index, value] of (match[2] ?? '').matchAll(HYPERV_ARG)) info[`Arg${index}`] = BigInt(value ?? 0);
-  return info as GuestPanicInfo;
+  return info;
 }
 
 /** The last panic line of a log's text; undefined when there is none. */

@@ -6,7 +6,7 @@ import type { MetadataCache } from '../metadata/cache.ts';
 import type { DomainEvent } from './domain-event.ts';
 import { LIFECYCLE, LIFECYCLE_DETAIL, renderLifecycle } from './domain-event.ts';
 import { newDomain } from './domain-document.ts';
-import type { EventProcessor, ProcessedEvent } from './processor.ts';
+import type { EventProcessor } from './processor.ts';
 
 /** Events that may wait; beyond it one that only asks for a fresh look at the domain is left out. */
 export const QUEUE_LIMIT = 10;
@@ -72,127 +72,148 @@ export function describeArrival({ lifecycle, agent, job }: DomainEvent): string 
   return 'Domain device event received';
 }
 
-/** Creates the loop of one VM. `@source KubeVirt v1.9.0 pkg/virt-launcher/notify-client/client.go:440` */
+/** Creates the loop of one VM. */
 export function createEventLoop(deps: EventLoopDeps, uid: string): EventLoop {
-  const { metadata, log } = deps;
-  const queue: DomainEvent[] = [];
-  const agentQueue: ShownAgentFacts[] = [];
-  const roomWaiters: (() => void)[] = [];
-  const told = new Set<string>();
-  let isReconnected = false;
-  let resendAtMs: number | undefined;
-  let shown: ShownAgentFacts = {};
-  let cached: { domain: Domain; name: string } | undefined;
-  let hasNews = false;
-  let resolveWork: () => void = () => undefined;
-  const wake = (): void => {
-    hasNews = true;
-    resolveWork();
-  };
+  return new DomainEventLoop(deps, uid);
+}
 
-  function tell(processed: ProcessedEvent): void {
-    const once = (what: 'added' | 'deleted'): void => {
-      if (told.has(what)) return;
-      told.add(what);
-      deps.onTold(what);
-    };
-    if (processed.eventType === 'ADDED') once('added');
-    else if (processed.domain.ObjectMeta.deletionTimestamp !== undefined) once('deleted');
+/** @source KubeVirt v1.9.0 pkg/virt-launcher/notify-client/client.go:440 */
+class DomainEventLoop implements EventLoop {
+  readonly #deps: EventLoopDeps;
+  readonly #uid: string;
+  readonly #queue: DomainEvent[] = [];
+  readonly #agentQueue: ShownAgentFacts[] = [];
+  readonly #roomWaiters: (() => void)[] = [];
+  readonly #told = new Set<string>();
+  #isReconnected = false;
+  #resendAtMs: number | undefined;
+  #shown: ShownAgentFacts = {};
+  #cached: { readonly domain: Domain; readonly name: string } | undefined;
+  #hasNews = false;
+  #resolveWork: () => void = () => undefined;
+
+  constructor(deps: EventLoopDeps, uid: string) {
+    this.#deps = deps;
+    this.#uid = uid;
+    deps.metadata.onNotify(() => this.#wake());
   }
 
-  async function handle(base: Domain, name: string, event?: DomainEvent): Promise<void> {
-    const processed = await deps.processor.process(base, name, event, shown);
-    cached = { domain: processed?.domain ?? cached?.domain ?? base, name };
-    if (processed === undefined) return;
-    resendAtMs = processed.isDelivered ? undefined : deps.clock.now() + RESEND_AFTER_MS;
-    tell(processed);
+  push(event: DomainEvent): void {
+    this.#deps.log.info(describeArrival(event));
+    if (this.#queue.length >= (isSpecial(event) ? SPECIAL_QUEUE_LIMIT : QUEUE_LIMIT)) {
+      this.#deps.log.info('Libvirt event channel is full, dropping event.');
+      return;
+    }
+    this.#queue.push(event);
+    this.#wake();
   }
 
-  function fresh(name: string): Domain {
-    const { GuestPanicInfo, PanicCount } = cached?.domain.Status ?? {};
-    const domain = newDomain(name, uid);
-    return { ...domain, Status: { ...domain.Status, GuestPanicInfo, PanicCount } };
+  async pushAgent(update: ShownAgentFacts): Promise<void> {
+    this.#agentQueue.push(update);
+    this.#wake();
+    if (this.#agentQueue.length <= AGENT_QUEUE_LIMIT) return;
+    await new Promise<void>((resolve) => this.#roomWaiters.push(resolve));
   }
 
-  async function handleNext(): Promise<boolean> {
-    const event = queue.shift();
-    if (event !== undefined) {
-      metadata.takeNotification();
-      await handle(fresh(event.domainName), event.domainName, event);
-      log.info(`Domain name event: ${cached?.domain.Spec.Name ?? ''}`);
-      deps.onHandled(event);
-      return true;
-    }
-    const update = agentQueue.shift();
-    if (update !== undefined) {
-      roomWaiters.shift()?.();
-      metadata.takeNotification();
-      shown = { ...shown, ...update };
-      if (cached !== undefined) await handle(cached.domain, cached.name);
-      return true;
-    }
-    return handleQuiet();
+  pushReconnect(): void {
+    this.#isReconnected = true;
+    this.#wake();
   }
 
-  async function handleQuiet(): Promise<boolean> {
-    if (isReconnected) {
-      isReconnected = false;
-      const text = 'Event callbacks re-registered, triggering immediate reconciliation.';
-      log.info(`Libvirt reconnected, domain ${cached?.name ?? ''}. ${text}`);
-      if (cached !== undefined) await handle(cached.domain, cached.name);
-      return true;
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      this.#hasNews = false;
+      if (await this.#handleNext()) continue;
+      await this.#waitForWork(signal);
     }
-    if (metadata.takeNotification()) {
-      if (cached === undefined) log.warn('Dropping metadata cache notification');
-      else await handle(fresh(cached.name), cached.name);
-      return true;
-    }
-    if (resendAtMs !== undefined && cached !== undefined && deps.clock.now() >= resendAtMs) {
-      await handle(fresh(cached.name), cached.name);
-      return true;
-    }
-    return false;
   }
 
-  async function waitForWork(signal: AbortSignal): Promise<void> {
+  #wake(): void {
+    this.#hasNews = true;
+    this.#resolveWork();
+  }
+
+  async #waitForWork(signal: AbortSignal): Promise<void> {
+    if (this.#hasNews) return;
     const woken = new AbortController();
     const stop = AbortSignal.any([signal, woken.signal]);
+    const { clock } = this.#deps;
     const work = new Promise<void>((resolve) => {
-      resolveWork = resolve;
+      this.#resolveWork = resolve;
       stop.addEventListener('abort', () => resolve(), { once: true });
     });
-    const pause = resendAtMs === undefined ? work : deps.clock.sleep(resendAtMs - deps.clock.now(), stop);
+    const pause = this.#resendAtMs === undefined ? work : clock.sleep(this.#resendAtMs - clock.now(), stop);
     await Promise.race([work, pause]);
     woken.abort();
   }
 
-  metadata.onNotify(wake);
-  return {
-    push(event) {
-      log.info(describeArrival(event));
-      const limit = isSpecial(event) ? SPECIAL_QUEUE_LIMIT : QUEUE_LIMIT;
-      if (queue.length >= limit) {
-        log.info('Libvirt event channel is full, dropping event.');
-        return;
-      }
-      queue.push(event);
-      wake();
-    },
-    async pushAgent(update) {
-      agentQueue.push(update);
-      wake();
-      if (agentQueue.length > AGENT_QUEUE_LIMIT) await new Promise<void>((resolve) => roomWaiters.push(resolve));
-    },
-    pushReconnect() {
-      isReconnected = true;
-      wake();
-    },
-    async run(signal) {
-      while (!signal.aborted) {
-        hasNews = false;
-        if (await handleNext()) continue;
-        if (!hasNews) await waitForWork(signal);
-      }
-    },
-  };
+  async #handleNext(): Promise<boolean> {
+    const event = this.#queue.shift();
+    if (event !== undefined) {
+      await this.#handleEvent(event);
+      return true;
+    }
+    const update = this.#agentQueue.shift();
+    if (update !== undefined) {
+      await this.#handleAgent(update);
+      return true;
+    }
+    return this.#handleQuiet();
+  }
+
+  async #handleEvent(event: DomainEvent): Promise<void> {
+    this.#deps.metadata.takeNotification();
+    await this.#handle(this.#fresh(event.domainName), event.domainName, event);
+    this.#deps.log.info(`Domain name event: ${this.#cached?.domain.Spec.Name ?? ''}`);
+    this.#deps.onHandled(event);
+  }
+
+  async #handleAgent(update: ShownAgentFacts): Promise<void> {
+    this.#roomWaiters.shift()?.();
+    this.#deps.metadata.takeNotification();
+    this.#shown = { ...this.#shown, ...update };
+    if (this.#cached !== undefined) await this.#handle(this.#cached.domain, this.#cached.name);
+  }
+
+  /** What is due when nothing waits in a queue. */
+  async #handleQuiet(): Promise<boolean> {
+    const { metadata, log, clock } = this.#deps;
+    const cached = this.#cached;
+    if (this.#isReconnected) {
+      this.#isReconnected = false;
+      const text = 'Event callbacks re-registered, triggering immediate reconciliation.';
+      log.info(`Libvirt reconnected, domain ${cached?.name ?? ''}. ${text}`);
+      if (cached !== undefined) await this.#handle(cached.domain, cached.name);
+      return true;
+    }
+    if (metadata.takeNotification()) {
+      if (cached === undefined) log.warn('Dropping metadata cache notification');
+      else await this.#handle(this.#fresh(cached.name), cached.name);
+      return true;
+    }
+    if (this.#resendAtMs === undefined || cached === undefined || clock.now() < this.#resendAtMs) return false;
+    await this.#handle(this.#fresh(cached.name), cached.name);
+    return true;
+  }
+
+  async #handle(base: Domain, name: string, event?: DomainEvent): Promise<void> {
+    const processed = await this.#deps.processor.process(base, name, event, this.#shown);
+    this.#cached = { domain: processed?.domain ?? this.#cached?.domain ?? base, name };
+    if (processed === undefined) return;
+    this.#resendAtMs = processed.isDelivered ? undefined : this.#deps.clock.now() + RESEND_AFTER_MS;
+    if (processed.eventType === 'ADDED') this.#tellOnce('added');
+    else if (processed.domain.ObjectMeta.deletionTimestamp !== undefined) this.#tellOnce('deleted');
+  }
+
+  #tellOnce(what: 'added' | 'deleted'): void {
+    if (this.#told.has(what)) return;
+    this.#told.add(what);
+    this.#deps.onTold(what);
+  }
+
+  #fresh(name: string): Domain {
+    const { GuestPanicInfo, PanicCount } = this.#cached?.domain.Status ?? {};
+    const domain = newDomain(name, this.#uid);
+    return { ...domain, Status: { ...domain.Status, GuestPanicInfo, PanicCount } };
+  }
 }

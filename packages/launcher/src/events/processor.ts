@@ -1,7 +1,9 @@
+import { renderJson } from '@virtwire/vm-model';
 import type { Domain, DomainSpec } from '@virtwire/vm-model';
 import type { Logger } from '@virtwire/telemetry';
 import type { ShownAgentFacts } from '../agent/store.ts';
 import type { Clock } from '../config/clock.ts';
+import { findDomain } from '../domain/find-domain.ts';
 import type { DomainRef, DomainStateReason, LibvirtPort } from '../domain/libvirt-port.ts';
 import { isLibvirtCode, isNoDomain, LIBVIRT_ERROR } from '../domain/libvirt-port.ts';
 import type { MetadataCache } from '../metadata/cache.ts';
@@ -65,107 +67,114 @@ function panicOf(base: Domain, logFile: string): { status: Domain['Status']; eve
   };
 }
 
-/** Creates the handler of events of one VM. `@source KubeVirt v1.9.0 pkg/virt-launcher/notify-client/client.go:195` */
+/** Creates the handler of events of one VM. */
 export function createEventProcessor(deps: EventProcessorDeps, vmi: VmiReference, qemuLogFile: string): EventProcessor {
-  const { libvirt, metadata, log } = deps;
-  let last = { status: '', reason: '' };
+  return new DomainEventProcessor(deps, vmi, qemuLogFile);
+}
 
-  async function sendK8s(event: K8sEvent): Promise<void> {
-    const failure = await deps.notify.sendK8sEvent(JSON.stringify(k8sEventObject(vmi, event)));
-    if (failure !== undefined) log.error(failure.error, 'Could not send k8s event');
+/** @source KubeVirt v1.9.0 pkg/virt-launcher/notify-client/client.go:195 */
+class DomainEventProcessor implements EventProcessor {
+  readonly #deps: EventProcessorDeps;
+  readonly #vmi: VmiReference;
+  readonly #qemuLogFile: string;
+  #last = { status: '', reason: '' };
+
+  constructor(deps: EventProcessorDeps, vmi: VmiReference, qemuLogFile: string) {
+    this.#deps = deps;
+    this.#vmi = vmi;
+    this.#qemuLogFile = qemuLogFile;
   }
 
-  async function handlePanic(base: Domain, event: DomainEvent | undefined): Promise<Domain> {
-    if (event?.lifecycle?.event !== LIFECYCLE.crashed || metadata.guestPanicHandled.load() === true) return base;
-    const { status, event: k8sEvent } = panicOf(base, qemuLogFile);
-    if (event.lifecycle.detail === LIFECYCLE_DETAIL.crashedPanicked) metadata.guestPanicHandled.set(true);
-    await sendK8s(k8sEvent);
-    return { ...base, Status: status };
-  }
-
-  async function lookup(domainName: string): Promise<DomainRef | undefined> {
+  async process(
+    base: Domain,
+    domainName: string,
+    event: DomainEvent | undefined,
+    shown: ShownAgentFacts,
+  ): Promise<ProcessedEvent | undefined> {
+    const { libvirt, metadata, log, clock } = this.#deps;
+    const start = await this.#handlePanic(base, event);
+    let ref: DomainRef | undefined;
+    let observed: ObservedDomain;
     try {
-      return await libvirt.lookupDomainByName(domainName);
+      ref = await findDomain(libvirt, domainName);
+      observed = await this.#observe(ref);
+    } catch (caught) {
+      log.error({ reason: caught }, 'Could not fetch the Domain.');
+      return undefined;
+    }
+    const seen = applyObserved(start, observed, event, metadata.uid.load(), clock.now());
+    this.#logState(seen);
+    await this.#reportIoErrors(ref, observed);
+    if (startsTargetMonitor(event)) this.#deps.startTargetMonitor(domainName);
+    const domain = {
+      ...seen,
+      Spec: observed.spec === undefined ? seen.Spec : { ...seen.Spec, Metadata: { KubeVirt: metadata.snapshot() } },
+      Status: withAgentFacts(seen.Status, shown),
+    };
+    const eventType = decideEventType(event);
+    return { domain, eventType, isDelivered: await this.#send(domain, eventType) };
+  }
+
+  async #observe(ref: DomainRef | undefined): Promise<ObservedDomain> {
+    if (ref === undefined) return { state: undefined, spec: undefined };
+    return { state: await this.#stateOf(ref), spec: await this.#specOf(ref) };
+  }
+
+  async #stateOf(domain: DomainRef): Promise<DomainStateReason | undefined> {
+    try {
+      return await this.#deps.libvirt.getState(domain);
     } catch (caught) {
       if (isNoDomain(caught)) return undefined;
       throw caught;
     }
   }
 
-  async function stateOf(domain: DomainRef): Promise<DomainStateReason | undefined> {
-    try {
-      return await libvirt.getState(domain);
-    } catch (caught) {
-      if (isNoDomain(caught)) return undefined;
-      throw caught;
-    }
-  }
-
-  async function specOf(domain: DomainRef): Promise<DomainSpec | undefined> {
+  async #specOf(domain: DomainRef): Promise<DomainSpec | undefined> {
     let xml: string;
     try {
-      xml = await libvirt.getXml(domain, 0);
+      xml = await this.#deps.libvirt.getXml(domain, 0);
     } catch (caught) {
       if (isNoDomain(caught) || isLibvirtCode(caught, LIBVIRT_ERROR.operationInvalid)) return undefined;
       throw caught;
     }
-    return deps.parseSpec(xml);
+    return this.#deps.parseSpec(xml);
   }
 
-  async function observe(ref: DomainRef | undefined): Promise<ObservedDomain> {
-    if (ref === undefined) return { state: undefined, spec: undefined };
-    return { state: await stateOf(ref), spec: await specOf(ref) };
+  async #handlePanic(base: Domain, event: DomainEvent | undefined): Promise<Domain> {
+    const { guestPanicHandled } = this.#deps.metadata;
+    if (event?.lifecycle?.event !== LIFECYCLE.crashed || guestPanicHandled.load() === true) return base;
+    const { status, event: k8sEvent } = panicOf(base, this.#qemuLogFile);
+    if (event.lifecycle.detail === LIFECYCLE_DETAIL.crashedPanicked) guestPanicHandled.set(true);
+    await this.#sendK8s(k8sEvent);
+    return { ...base, Status: status };
   }
 
-  function withMetadata(domain: Domain, isRead: boolean): Domain {
-    if (!isRead) return domain;
-    return { ...domain, Spec: { ...domain.Spec, Metadata: { KubeVirt: metadata.snapshot() } } };
+  #logState({ Status: { Status = '', Reason = '' } }: Domain): void {
+    const { status, reason } = this.#last;
+    const line = `kubevirt domain status: ${Status}(${status}) reason: ${Reason}(${reason})`;
+    if (Status !== status || Reason !== reason) this.#deps.log.info(line);
+    else this.#deps.log.debug(line);
+    this.#last = { status: Status, reason: Reason };
   }
 
-  function logState({ Status: { Status = '', Reason = '' } }: Domain): void {
-    const line = `kubevirt domain status: ${Status}(${last.status}) reason: ${Reason}(${last.reason})`;
-    const isChanged = Status !== last.status || Reason !== last.reason;
-    if (isChanged) log.info(line);
-    else log.debug(line);
-    last = { status: Status, reason: Reason };
-  }
-
-  async function reportIoErrors(ref: DomainRef | undefined, observed: ObservedDomain): Promise<void> {
+  async #reportIoErrors(ref: DomainRef | undefined, observed: ObservedDomain): Promise<void> {
     if (ref === undefined || !isPausedForIoError(observed.state)) return;
     try {
-      const errors = await libvirt.getDiskErrors(ref);
-      for (const event of decideIoErrorEvents(errors, observed.spec)) await sendK8s(event);
+      const errors = await this.#deps.libvirt.getDiskErrors(ref);
+      for (const event of decideIoErrorEvents(errors, observed.spec)) await this.#sendK8s(event);
     } catch (caught) {
-      log.error({ reason: caught }, 'Could not get disk errors');
+      this.#deps.log.error({ reason: caught }, 'Could not get disk errors');
     }
   }
 
-  async function send(domain: Domain, eventType: 'ADDED' | 'MODIFIED'): Promise<boolean> {
-    const failure = await deps.notify.sendDomainEvent(deps.renderDomain(domain), eventType);
-    if (failure !== undefined) log.error(failure.error, 'Could not send domain notify event.');
-    return failure === undefined || failure.isRefused;
+  async #sendK8s(event: K8sEvent): Promise<void> {
+    const failure = await this.#deps.notify.sendK8sEvent(renderJson(k8sEventObject(this.#vmi, event)));
+    if (failure !== undefined) this.#deps.log.error({ reason: failure.error }, 'Could not send k8s event');
   }
 
-  return {
-    async process(base, domainName, event, shown) {
-      let domain = await handlePanic(base, event);
-      let ref: DomainRef | undefined;
-      let observed: ObservedDomain;
-      try {
-        ref = await lookup(domainName);
-        observed = await observe(ref);
-      } catch (caught) {
-        log.error({ reason: caught }, 'Could not fetch the Domain.');
-        return undefined;
-      }
-      domain = applyObserved(domain, observed, event, metadata.uid.load(), deps.clock.now());
-      domain = withMetadata(domain, observed.spec !== undefined);
-      logState(domain);
-      await reportIoErrors(ref, observed);
-      if (startsTargetMonitor(event)) deps.startTargetMonitor(domainName);
-      domain = { ...domain, Status: withAgentFacts(domain.Status, shown) };
-      const eventType = decideEventType(event);
-      return { domain, eventType, isDelivered: await send(domain, eventType) };
-    },
-  };
+  async #send(domain: Domain, eventType: 'ADDED' | 'MODIFIED'): Promise<boolean> {
+    const failure = await this.#deps.notify.sendDomainEvent(this.#deps.renderDomain(domain), eventType);
+    if (failure !== undefined) this.#deps.log.error({ reason: failure.error }, 'Could not send domain notify event.');
+    return failure === undefined || failure.isRefused;
+  }
 }

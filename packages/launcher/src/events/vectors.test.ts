@@ -17,7 +17,7 @@ const DIFFERS: Readonly<Record<string, string>> = {
 };
 
 /** Registration is the connection's, which restores it whole; it has tests of its own. */
-const isRegistration = (name: string): boolean => /register/.test(name);
+const isRegistration = (name: string): boolean => name.includes('register');
 
 describe('recorded libvirt events give the recorded messages', () => {
   test.each(cases.filter(({ name }) => !(name in DIFFERS) && !isRegistration(name)).map((c) => [c.name, c] as const))(

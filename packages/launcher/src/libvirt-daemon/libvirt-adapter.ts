@@ -81,7 +81,6 @@ export function libvirtPort(connection: Connection): LibvirtPort {
     memoryStats: (ref) => at(ref).memoryStats(),
     vcpuPinInfo: (ref) => vcpuPinInfo(connection, at(ref)),
     getVersion: () => connection.getVersion(),
-    getCapabilities: () => connection.getCapabilities(),
     getDomainCapabilities: (arch, machine, virtType) =>
       connection.getDomainCapabilities({ arch, virtType, ...(machine === '' ? {} : { machine }) }),
   });

@@ -53,9 +53,10 @@ export function superviseProgram(program: SupervisedProgram, clock: Clock, log: 
   }
 
   async function run(): Promise<void> {
-    while (!stopping.signal.aborted) {
+    const isStopping = (): boolean => stopping.signal.aborted;
+    while (!isStopping()) {
       await runOnce();
-      if (stopping.signal.aborted) return;
+      if (isStopping()) return;
       log.error(`${program.name} exited, restarting`);
       await clock.sleep(RESTART_AFTER_MS, stopping.signal);
     }

@@ -10,11 +10,11 @@ export interface FinalNotificationDeps {
   readonly clock: Clock;
   readonly log: Logger;
   /** Resolves when the handler was told that the domain is deleted. */
-  readonly isDeleteSent: Promise<void>;
+  readonly isDeleteSent: Promise<unknown>;
   readonly kill: () => Promise<void>;
 }
 
-async function within(clock: Clock, ms: number, event: Promise<void>): Promise<boolean> {
+async function within(clock: Clock, ms: number, event: Promise<unknown>): Promise<boolean> {
   const timer = new AbortController();
   const timedOut = clock.sleep(ms, timer.signal).then(() => false);
   const came = await Promise.race([event.then(() => true), timedOut]);

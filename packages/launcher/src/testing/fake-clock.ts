@@ -60,13 +60,13 @@ export function createFakeClock(startMs: number): FakeClock {
       await settle();
     },
     async until(promise) {
-      let isDone = false;
-      void promise.then(
-        () => (isDone = true),
-        () => (isDone = true),
-      );
+      const outcome = { isDone: false };
+      const done = (): void => {
+        outcome.isDone = true;
+      };
+      void promise.then(done, done);
       await settle();
-      while (!isDone && (await step(Infinity)));
+      while (!outcome.isDone && (await step(Infinity)));
       return promise;
     },
   };

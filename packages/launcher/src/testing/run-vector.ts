@@ -15,6 +15,7 @@ import { textOf } from '../errors.ts';
 import type { DomainEvent } from '../events/domain-event.ts';
 import { createHandlerLine } from '../events/notify-sender.ts';
 import { createGraph } from '../graph.ts';
+import type { MetadataCache } from '../metadata/cache.ts';
 import type { LauncherGraph } from '../graph.ts';
 import type { FakeClock } from './fake-clock.ts';
 import { createFakeClock } from './fake-clock.ts';
@@ -130,12 +131,14 @@ function createRunner(input: VectorInput, root: string, preparation: VmiPreparat
   return runner;
 }
 
+type CellName = Exclude<keyof MetadataCache, 'takeNotification' | 'onNotify' | 'snapshot'>;
+
 function applyChanges({ script, graph }: Runner, changes: ScriptChanges, isStart: boolean): void {
   if (changes.domain !== undefined) script.domain = changes.domain;
   for (const [call, answers] of Object.entries(changes.answers ?? {})) script.answers[call] = [...answers];
   for (const [command, replies] of Object.entries(changes.agent ?? {})) script.agent[command] = [...replies];
   if (changes.guestInfo !== undefined) script.guestInfo = changes.guestInfo;
-  const cells: Readonly<Record<string, keyof LauncherGraph['metadata']>> = {
+  const cells: Readonly<Record<string, CellName>> = {
     UID: 'uid',
     GracePeriod: 'gracePeriod',
     Migration: 'migration',
@@ -176,8 +179,8 @@ function optionsOf(json: VectorOptions | undefined): cmdV1.VirtualMachineOptions
 
 async function callRpc({ graph, input }: Runner, step: VectorStep): Promise<unknown> {
   const rpc = step.rpc ?? '';
-  const method = (rpc.charAt(0).toLowerCase() + rpc.slice(1)) as keyof LauncherGraph['handlers'];
-  const handler = graph.handlers[method] as ((request: unknown, context: unknown) => unknown) | undefined;
+  const method = rpc.charAt(0).toLowerCase() + rpc.slice(1);
+  const handler = Reflect.get(graph.handlers, method) as ((request: unknown, context: unknown) => unknown) | undefined;
   if (handler === undefined) throw new Error(`no method ${method}`);
   const vmi = { vmiJson: Buffer.from(step.rawVmi ?? JSON.stringify(step.vmi ?? input.vmi)) };
   const options = optionsOf(step.options ?? input.options);

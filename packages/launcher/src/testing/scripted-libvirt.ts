@@ -1,8 +1,18 @@
 import type { Clock } from '../config/clock.ts';
-import type { DomainRef, LibvirtPort, Params, ParamValue } from '../domain/libvirt-port.ts';
+import type {
+  DiskError,
+  DomainJob,
+  DomainRef,
+  DomainStateReason,
+  DomainStatsRecord,
+  LibvirtPort,
+  Params,
+  ParamValue,
+} from '../domain/libvirt-port.ts';
 import { LibvirtCallError } from '../domain/libvirt-port.ts';
 import type { AgentReply, ScriptedAnswer, ScriptedDomain, TraceEntry, VectorInput } from './vector-types.ts';
 
+const NO_DOMAIN = { code: 42, domain: 10, message: 'Domain not found' };
 const NO_AGENT = 'Guest agent is not responding: QEMU guest agent is not connected';
 const AGENT_DELAY_MS: Readonly<Record<string, number>> = {
   'guest-info': 11,
@@ -44,128 +54,175 @@ export function guestInfoParams(info: unknown): Params {
       params.set(`${prefix}.count`, value.length);
       value.forEach((item, i) => put(`${prefix}.${i}`, item));
     } else if (typeof value === 'object' && value !== null) {
-      for (const [key, field] of Object.entries(value)) put(`${prefix}.${listName[key] ?? key}`, field);
+      for (const [key, field] of Object.entries(value)) put(`${prefix}.${listName[key] ?? key}`, field as unknown);
     } else params.set(prefix, value as ParamValue);
   };
-  for (const [key, value] of Object.entries((info ?? {}) as object)) put(listName[key] ?? key, value);
+  for (const [key, value] of Object.entries(info ?? {})) put(listName[key] ?? key, value);
   return params;
 }
 
 /** A scripted stand-in for libvirt with one domain, after the rules of the launcher vectors. */
 export function createScriptedLibvirt(world: ScriptedWorld): LibvirtPort {
-  const { script, input, record } = world;
-  const { namespace, name } = input.vmi.metadata;
-  const own = `${namespace}_${name}`;
-  const ref = (): DomainRef => ({ name: own, uuid: script.domain?.uuid ?? '', id: 1 });
+  return new ScriptedLibvirt(world);
+}
 
-  async function answer(call: string, entry: TraceEntry = {}): Promise<ScriptedAnswer> {
+class ScriptedLibvirt implements LibvirtPort {
+  readonly #world: ScriptedWorld;
+  readonly #name: string;
+
+  constructor(world: ScriptedWorld) {
+    this.#world = world;
+    const { namespace, name } = world.input.vmi.metadata;
+    this.#name = `${namespace}_${name}`;
+  }
+
+  async lookupDomainByName(name: string): Promise<DomainRef> {
+    await this.#answer('LookupDomainByName', { name });
+    if (name !== this.#name) raise(NO_DOMAIN);
+    this.#exists();
+    return this.#ref();
+  }
+
+  async listAllDomains(): Promise<readonly DomainRef[]> {
+    const { script } = this.#world;
+    await this.#answer('ListAllDomains');
+    if (script.domain === null) return [];
+    const gone = script.answers['GetName']?.shift()?.error;
+    return gone === undefined ? [this.#ref()] : [];
+  }
+
+  async defineXml(xml: string): Promise<DomainRef> {
+    const { script } = this.#world;
+    await this.#answer('DomainDefineXML', { xml });
+    script.domain = { state: 5, reason: 0, ...script.domain, xml };
+    return this.#ref();
+  }
+
+  async getState(): Promise<DomainStateReason> {
+    const { state } = await this.#answer('GetState');
+    const domain = this.#exists();
+    return state === undefined ? { state: domain.state, reason: domain.reason } : { state: state[0], reason: state[1] };
+  }
+
+  async getXml(_domain: DomainRef, flags: number): Promise<string> {
+    const { xml } = await this.#answer('GetXMLDesc', { flags });
+    const domain = this.#exists();
+    const special = flags === 2 ? domain.inactiveXml : flags === 8 ? domain.migratableXml : undefined;
+    return xml ?? special ?? domain.xml ?? '';
+  }
+
+  create(_domain: DomainRef, flags: number): Promise<void> {
+    return this.#change('CreateWithFlags', { flags }, flags === 1 ? [3, 1] : [1, 1]);
+  }
+
+  suspend(): Promise<void> {
+    return this.#change('Suspend', {}, [3, 1]);
+  }
+
+  resume(): Promise<void> {
+    return this.#change('Resume', {}, [1, 5]);
+  }
+
+  shutdown(_domain: DomainRef, flags: number): Promise<void> {
+    return this.#change('ShutdownFlags', { flags });
+  }
+
+  destroy(_domain: DomainRef, flags: number): Promise<void> {
+    return this.#change('DestroyFlags', { flags }, [5, 2]);
+  }
+
+  async undefine(_domain: DomainRef, flags: number): Promise<void> {
+    await this.#change('UndefineFlags', { flags });
+    this.#world.script.domain = null;
+  }
+
+  setTime(): Promise<void> {
+    return this.#change('SetTime', { flags: 0 });
+  }
+
+  async getDiskErrors(): Promise<readonly DiskError[]> {
+    const { result } = await this.#answer('GetDiskErrors');
+    return ((result ?? []) as { Disk: string; Error: number }[]).map((e) => ({ disk: e.Disk, error: e.Error }));
+  }
+
+  async getJobInfo(): Promise<{ readonly type: number }> {
+    const { result } = await this.#answer('GetJobInfo');
+    return { type: (result as { type?: number } | undefined)?.type ?? 0 };
+  }
+
+  async getJobStats(): Promise<DomainJob> {
+    const { result } = await this.#answer('GetJobStats');
+    const { type = 0, ...rest } = (result ?? {}) as Record<string, ParamValue>;
+    return { type: Number(type), params: new Map(Object.entries(rest)) };
+  }
+
+  async agentCommand(_domain: DomainRef, command: string): Promise<string> {
+    const { script, clock, hasAgentDelays, record } = this.#world;
+    const { execute } = JSON.parse(command) as { readonly execute: string };
+    if (hasAgentDelays) await clock.sleep(AGENT_DELAY_MS[execute] ?? 0);
+    record({ agent: execute, command });
+    const replies = script.agent[execute];
+    const reply = (replies?.length ?? 0) > 1 ? replies?.shift() : replies?.[0];
+    if (reply === undefined) return raise({ code: 86, domain: 10, message: NO_AGENT });
+    return reply.error === undefined ? (reply.reply ?? '') : raise(reply.error);
+  }
+
+  async guestInfo(_domain: DomainRef, types: number): Promise<Params> {
+    const { script, clock, hasAgentDelays } = this.#world;
+    if (hasAgentDelays) await clock.sleep(GUEST_INFO_DELAY_MS[types] ?? 0);
+    await this.#answer('GetGuestInfo', { types });
+    if (script.guestInfo === undefined) raise({ code: 86, domain: 10, message: NO_AGENT });
+    return guestInfoParams(script.guestInfo);
+  }
+
+  async allDomainStats(): Promise<readonly DomainStatsRecord[]> {
+    const { script, input } = this.#world;
+    await this.#answer('GetAllDomainStats');
+    if (script.domain === null || input.domainStats === undefined || input.domainStats === null) return [];
+    const params = new Map(Object.entries(input.domainStats) as [string, ParamValue][]);
+    return [{ domain: this.#ref(), params }];
+  }
+
+  async memoryStats(): Promise<ReadonlyMap<number, bigint>> {
+    await this.#answer('MemoryStats');
+    const { memoryStats = {} } = this.#world.input;
+    return new Map(Object.entries(memoryStats).map(([tag, value]) => [Number(tag), BigInt(value)]));
+  }
+
+  async vcpuPinInfo(): Promise<readonly (readonly boolean[])[]> {
+    await this.#answer('GetVcpuPinInfo');
+    return this.#world.input.vcpuPinInfo ?? [];
+  }
+
+  async getVersion(): Promise<bigint> {
+    const { result } = await this.#answer('GetVersion');
+    return BigInt((result as number | undefined) ?? 9_001_000);
+  }
+
+  getDomainCapabilities(): Promise<string> {
+    return Promise.resolve('');
+  }
+
+  #ref(): DomainRef {
+    return { name: this.#name, uuid: this.#world.script.domain?.uuid ?? '', id: 1 };
+  }
+
+  async #answer(call: string, entry: TraceEntry = {}): Promise<ScriptedAnswer> {
+    const { script, clock, record } = this.#world;
     const scripted = script.answers[call]?.shift() ?? {};
-    if (scripted.delayMs !== undefined) await world.clock.sleep(scripted.delayMs);
+    if (scripted.delayMs !== undefined) await clock.sleep(scripted.delayMs);
     record({ libvirt: call, ...entry });
     if (scripted.error !== undefined) raise(scripted.error);
     return scripted;
   }
-  function exists(): ScriptedDomain {
-    return script.domain ?? raise({ code: 42, domain: 10, message: 'Domain not found' });
-  }
-  function setState(state: number, reason: number): void {
-    if (script.domain !== null) script.domain = { ...script.domain, state, reason };
-  }
-  async function change(call: string, entry: TraceEntry, then: () => void): Promise<void> {
-    await answer(call, entry);
-    exists();
-    then();
+
+  #exists(): ScriptedDomain {
+    return this.#world.script.domain ?? raise(NO_DOMAIN);
   }
 
-  return {
-    async lookupDomainByName(wanted) {
-      await answer('LookupDomainByName', { name: wanted });
-      if (wanted !== own) raise({ code: 42, domain: 10, message: 'Domain not found' });
-      exists();
-      return ref();
-    },
-    async listAllDomains() {
-      await answer('ListAllDomains');
-      if (script.domain === null) return [];
-      const gone = script.answers['GetName']?.shift()?.error;
-      return gone === undefined ? [ref()] : [];
-    },
-    async defineXml(xml) {
-      await answer('DomainDefineXML', { xml });
-      script.domain = { state: 5, reason: 0, ...script.domain, xml };
-      return ref();
-    },
-    async getState() {
-      const { state } = await answer('GetState');
-      const domain = exists();
-      return state === undefined
-        ? { state: domain.state, reason: domain.reason }
-        : { state: state[0], reason: state[1] };
-    },
-    async getXml(_domain, flags) {
-      const { xml } = await answer('GetXMLDesc', { flags });
-      const domain = exists();
-      const special = flags === 2 ? domain.inactiveXml : flags === 8 ? domain.migratableXml : undefined;
-      return xml ?? special ?? domain.xml ?? '';
-    },
-    create: (_d, flags) => change('CreateWithFlags', { flags }, () => (flags === 1 ? setState(3, 1) : setState(1, 1))),
-    suspend: () => change('Suspend', {}, () => setState(3, 1)),
-    resume: () => change('Resume', {}, () => setState(1, 5)),
-    shutdown: (_d, flags) => change('ShutdownFlags', { flags }, () => undefined),
-    destroy: (_d, flags) => change('DestroyFlags', { flags }, () => setState(5, 2)),
-    undefine: (_d, flags) => change('UndefineFlags', { flags }, () => (script.domain = null)),
-    setTime: () => change('SetTime', { flags: 0 }, () => undefined),
-    async getDiskErrors() {
-      const { result } = await answer('GetDiskErrors');
-      return ((result ?? []) as { Disk: string; Error: number }[]).map(({ Disk, Error }) => ({
-        disk: Disk,
-        error: Error,
-      }));
-    },
-    async getJobInfo() {
-      const { result } = await answer('GetJobInfo');
-      return { type: Number((result as { type?: number } | undefined)?.type ?? 0) };
-    },
-    async getJobStats() {
-      const { result } = await answer('GetJobStats');
-      const { type = 0, ...rest } = (result ?? {}) as Record<string, ParamValue>;
-      return { type: Number(type), params: new Map(Object.entries(rest)) };
-    },
-    async agentCommand(_domain, command) {
-      const execute = String((JSON.parse(command) as { execute: string }).execute);
-      if (world.hasAgentDelays) await world.clock.sleep(AGENT_DELAY_MS[execute] ?? 0);
-      record({ agent: execute, command });
-      const replies = script.agent[execute];
-      const reply = (replies?.length ?? 0) > 1 ? replies?.shift() : replies?.[0];
-      if (reply === undefined) return raise({ code: 86, domain: 10, message: NO_AGENT });
-      if (reply.error !== undefined) return raise(reply.error);
-      return reply.reply ?? '';
-    },
-    async guestInfo(_domain, types) {
-      if (world.hasAgentDelays) await world.clock.sleep(GUEST_INFO_DELAY_MS[types] ?? 0);
-      await answer('GetGuestInfo', { types });
-      if (script.guestInfo === undefined) raise({ code: 86, domain: 10, message: NO_AGENT });
-      return guestInfoParams(script.guestInfo);
-    },
-    async allDomainStats() {
-      await answer('GetAllDomainStats');
-      if (script.domain === null || input.domainStats === undefined || input.domainStats === null) return [];
-      const params = new Map(Object.entries(input.domainStats) as [string, ParamValue][]);
-      return [{ domain: ref(), params }];
-    },
-    async memoryStats() {
-      await answer('MemoryStats');
-      return new Map(Object.entries(input.memoryStats ?? {}).map(([tag, value]) => [Number(tag), BigInt(value)]));
-    },
-    async vcpuPinInfo() {
-      await answer('GetVcpuPinInfo');
-      return input.vcpuPinInfo ?? [];
-    },
-    async getVersion() {
-      const { result } = await answer('GetVersion');
-      return BigInt((result as number | undefined) ?? 9_001_000);
-    },
-    getCapabilities: () => Promise.resolve(''),
-    getDomainCapabilities: () => Promise.resolve(''),
-  };
+  async #change(call: string, entry: TraceEntry, state?: readonly [number, number]): Promise<void> {
+    await this.#answer(call, entry);
+    const domain = this.#exists();
+    if (state !== undefined) this.#world.script.domain = { ...domain, state: state[0], reason: state[1] };
+  }
 }

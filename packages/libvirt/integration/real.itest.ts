@@ -2,8 +2,9 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { privateDaemonObstacle, startPrivateDaemon } from '../src/testing/index.ts';
 import type { PrivateDaemonOptions } from '../src/testing/index.ts';
-import { describe, expect, test } from 'vitest';
+import { test } from 'vitest';
 import type { Harness } from './harness.ts';
+import { realOnlySuite } from './real-only.ts';
 import { libvirtSuite } from './suite.ts';
 
 async function startReal(options: PrivateDaemonOptions): Promise<Harness> {
@@ -34,8 +35,6 @@ const KINDS: readonly (readonly [string, PrivateDaemonOptions])[] = [
   ['virtqemud, system', { program: 'virtqemud' }],
 ];
 
-const obstacle = privateDaemonObstacle();
-
 for (const [title, options] of KINDS) {
   const missing = privateDaemonObstacle(options.program);
   if (missing === undefined) libvirtSuite({ title, start: () => startReal(options) });
@@ -43,16 +42,4 @@ for (const [title, options] of KINDS) {
   else if (options.program === undefined) test.skip(`${title}: ${missing}`, () => undefined);
 }
 
-describe.skipIf(obstacle !== undefined)('libvirtd, read-only socket', () => {
-  test('refuses calls that change something', async () => {
-    const { connect } = await import('../src/index.ts');
-    await using daemon = await startPrivateDaemon();
-    const socketPath = `${daemon.socketPath}-ro`;
-    await using connection = await connect({ uri: daemon.uri, socketPath, readOnly: true });
-    expect(await connection.listAllDomains()).toEqual([]);
-    await expect(connection.defineDomainXml('<domain/>')).rejects.toMatchObject({
-      code: 29,
-      message: 'operation forbidden: read only access prevents virDomainDefineXMLFlags',
-    });
-  });
-});
+if (privateDaemonObstacle() === undefined) realOnlySuite();

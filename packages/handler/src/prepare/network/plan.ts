@@ -35,6 +35,8 @@ interface Draft {
   mac: string | undefined;
   readonly mtu: number | undefined;
   readonly controller: string | undefined;
+  readonly learning: boolean;
+  readonly routeLocalnet: boolean;
   addresses: string[];
 }
 
@@ -59,6 +61,8 @@ function draftOf(link: InterfaceState): Draft {
     mac: link['mac-address'],
     mtu: link.mtu,
     controller: link.controller,
+    learning: link['linux-stack']['port-learning'] === true,
+    routeLocalnet: link['linux-stack']['ip4-route-local-net'] === true,
     addresses: [...addressesOf(link.IPv4), ...addressesOf(link.IPv6)].map(cidrOf),
   };
 }
@@ -85,6 +89,8 @@ function planLink(wanted: InterfaceState, drafts: Map<number, Draft>): NetworkOp
     mac: undefined,
     mtu: isTap ? wanted.mtu : undefined,
     controller: undefined,
+    learning: false,
+    routeLocalnet: false,
     addresses: [],
   };
   drafts.set(-drafts.size - 1, draft);
@@ -125,7 +131,6 @@ function configure(wanted: InterfaceState, draft: Draft, drafts: Map<number, Dra
   draft.name = name;
   if (mac !== undefined) ops.push(mac);
   if (mtu !== undefined && mtu > 0 && mtu !== draft.mtu) ops.push({ kind: 'linkSetMtu', name, mtu });
-  // Which bridge a port belongs to is not part of the current state; joining the same one again changes nothing.
   if (controller !== undefined && controller !== draft.controller) {
     ops.push({ kind: 'linkSetMaster', name, bridge: controller });
   }
@@ -134,10 +139,12 @@ function configure(wanted: InterfaceState, draft: Draft, drafts: Map<number, Dra
     if (!draft.isUp) ops.push({ kind: 'linkUp', name });
     draft.isUp = true;
   }
-  if (wanted['linux-stack']['ip4-route-local-net'] === true) {
+  if (wanted['linux-stack']['ip4-route-local-net'] === true && !draft.routeLocalnet) {
     ops.push({ kind: 'sysctl', path: `net/ipv4/conf/${name}/route_localnet`, value: '1' });
   }
-  if (wanted['linux-stack']['port-learning'] === false) ops.push({ kind: 'linkLearningOff', name });
+  // A bridge learns from each port that joins it.
+  const learns = draft.learning || controller !== draft.controller;
+  if (wanted['linux-stack']['port-learning'] === false && learns) ops.push({ kind: 'linkLearningOff', name });
   return ops;
 }
 

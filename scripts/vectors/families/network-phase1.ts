@@ -175,7 +175,11 @@ function diffKernel(input: Input, output: Output, found: Outcome): readonly stri
 /** Settings after the calls: a value that was there before need not be written. */
 function settings(input: Input, kernel: FakeKernel): unknown {
   const { ipv4, ipv6 } = input.podNetwork['linux-stack'];
+  const ofLinks = input.podNetwork.interfaces
+    .filter((l) => l['linux-stack']['ip4-route-local-net'] === true)
+    .map((l) => [`net/ipv4/conf/${l.name}/route_localnet`, '1'] as const);
   return {
+    ...Object.fromEntries(ofLinks),
     'net/ipv4/ip_forward': ipv4.forwarding === true ? '1' : '0',
     'net/ipv6/conf/all/forwarding': ipv6.forwarding === true ? '1' : '0',
     'net/ipv4/conf/all/arp_ignore': String(ipv4['arp-ignore'] ?? 0),

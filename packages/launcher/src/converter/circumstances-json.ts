@@ -96,6 +96,7 @@ export function circumstancesFromJson(
     blockSizes: new Map(),
     environment,
     networkInfo: parseNetworkInfo(json.networkInfo ?? {}),
+    deviceClaims: new Map(),
     hostPciDevices: new Map(),
     hasIommuFd: false,
     isMigrationTarget: false,

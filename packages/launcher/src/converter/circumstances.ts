@@ -104,6 +104,15 @@ export interface NetworkDeviceInfo {
   readonly pciAddress: string | undefined;
 }
 
+/** What identifies the device that a resource claim got. */
+export interface ClaimedDevice {
+  readonly pciBusId: string | undefined;
+  readonly mdevUuid: string | undefined;
+}
+
+/** Devices of resource claims by `<claim>/<request>`; a text is the reason why there is none. */
+export type DeviceClaims = ReadonlyMap<string, ClaimedDevice | string>;
+
 /**
  * Everything that the conversion must know about the pod and the machine, gathered before it starts.
  * Plain data: the same circumstances and VMI give the same domain.
@@ -135,6 +144,7 @@ export interface Circumstances {
   /** Environment of the launcher: host device addresses by resource. */
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly networkInfo: readonly NetworkDeviceInfo[];
+  readonly deviceClaims: DeviceClaims;
   /** By PCI address `0000:05:00.1`, for NUMA-aware placement. */
   readonly hostPciDevices: ReadonlyMap<string, HostPciFacts>;
   readonly hasIommuFd: boolean;

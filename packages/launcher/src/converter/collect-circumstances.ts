@@ -7,13 +7,14 @@ import type { ImagePort } from '../disks/ports.ts';
 import { LauncherError, textOf } from '../errors.ts';
 import { type ArchitectureTraits, architectureTraits } from './architecture.ts';
 import { parseCpuSet } from './cpu-set.ts';
-import { type NetworkInfoJson, parseNetworkInfo } from './circumstances-json.ts';
 import type { BlockSizes, Circumstances, ConverterOptions, HostPciFacts, ImageInfo } from './circumstances.ts';
+import { readDeviceClaims } from './device-claims.ts';
+import { readNetworkInfo } from './network-info.ts';
+import { podSriovInterfaces } from './sriov.ts';
 import { blockDevice, containerDiskImage, filesystemImage, hotplugPath } from './volume-paths.ts';
 import { isOn } from './vmi-traits.ts';
 
 const CPU_SET_FILES = ['/sys/fs/cgroup/cpuset.cpus.effective', '/sys/fs/cgroup/cpuset/cpuset.cpus'];
-const NETWORK_INFO = '/etc/podinfo/network-info';
 const PCI_DEVICES = '/sys/bus/pci/devices';
 
 /** What stays the same for a launcher's life. */
@@ -63,30 +64,39 @@ export function createCircumstanceCollector(deps: CollectorDeps, facts: Launcher
   return {
     async collect(vmi, request) {
       const blockVolumes = await findBlockVolumes(vmi, facts);
-      const [podCpuSet, firmwareFiles, containerDisks, blockSizes, networkInfo, emulatorPaths, hostPciDevices] =
-        await Promise.all([
-          podCpus(deps),
-          listNames(facts.firmwareDir),
-          inspectContainerDisks(deps, facts, vmi, known),
-          readBlockSizes(vmi, facts, blockVolumes),
-          readNetworkInfo(vmi),
-          findEmulators(vmi, facts),
-          readHostPciDevices(request),
-        ]);
+      const [podCpuSet, containerDisks, blockSizes, devices] = await Promise.all([
+        podCpus(deps),
+        inspectContainerDisks(deps, facts, vmi, known),
+        readBlockSizes(vmi, facts, blockVolumes),
+        collectDevices(vmi, facts, request),
+      ]);
       return {
         ...facts,
         ...request,
+        ...devices,
         blockVolumes,
         podCpuSet,
-        firmwareFiles,
         containerDisks,
         blockSizes,
-        networkInfo,
-        emulatorPaths,
-        hostPciDevices,
       };
     },
   };
+}
+
+async function collectDevices(
+  vmi: Vmi,
+  facts: LauncherFacts,
+  request: RequestFacts,
+): Promise<Pick<Circumstances, 'firmwareFiles' | 'networkInfo' | 'deviceClaims' | 'emulatorPaths' | 'hostPciDevices'>> {
+  const wantsNetworkInfo = !request.isMigrationTarget && podSriovInterfaces(vmi).length > 0;
+  const [firmwareFiles, networkInfo, deviceClaims, emulatorPaths, hostPciDevices] = await Promise.all([
+    listNames(facts.firmwareDir),
+    wantsNetworkInfo ? readNetworkInfo() : [],
+    readDeviceClaims(vmi),
+    findEmulators(vmi, facts),
+    readHostPciDevices(request),
+  ]);
+  return { firmwareFiles, networkInfo, deviceClaims, emulatorPaths, hostPciDevices };
 }
 
 async function findBlockVolumes(vmi: Vmi, facts: LauncherFacts): Promise<ReadonlySet<string>> {
@@ -141,17 +151,6 @@ async function inspectContainerDisks(
     }
   }
   return new Map(known);
-}
-
-async function readNetworkInfo(vmi: Vmi): Promise<Circumstances['networkInfo']> {
-  const hasSriov = (vmi.spec.domain.devices.interfaces ?? []).some(({ sriov }) => sriov !== undefined);
-  if (!hasSriov) return [];
-  try {
-    return parseNetworkInfo(JSON.parse(await readFile(NETWORK_INFO, 'utf8')) as NetworkInfoJson);
-  } catch {
-    // Without the file no network has an address, which the conversion reports by name.
-    return [];
-  }
 }
 
 async function findEmulators(vmi: Vmi, facts: LauncherFacts): Promise<ReadonlySet<string>> {

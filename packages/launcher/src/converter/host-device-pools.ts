@@ -1,8 +1,9 @@
-import type { DomainAddress, DomainHostDevice, Vmi, VmiClaimRequest, VmiGpu, VmiHostDevice } from '@virtwire/vm-model';
+import type { DomainAddress, DomainHostDevice, Vmi, VmiGpu, VmiHostDevice } from '@virtwire/vm-model';
 
 import { LauncherError, textOf } from '../errors.ts';
 import { AddressPool, resourceVariable } from './address-pool.ts';
 import type { Circumstances } from './circumstances.ts';
+import { isClaimed } from './device-claims.ts';
 import { parsePciAddress } from './pci-address.ts';
 
 const USB_ADDRESS = /^([^:]+):([^:]+)$/;
@@ -21,8 +22,7 @@ interface Wanted {
  */
 export function genericHostDevices(vmi: Vmi, circumstances: Circumstances): readonly DomainHostDevice[] {
   if (circumstances.isMigrationTarget) return [];
-  const [specs, claimed] = splitClaimed(vmi.spec.domain.devices.hostDevices ?? []);
-  refuseClaimed('HostDevice', claimed.map(renderHostDevice));
+  const specs = (vmi.spec.domain.devices.hostDevices ?? []).filter((device) => !isClaimed(device));
   const wanted = specs.map(toWanted);
   const prefix = 'failed to create generic host-devices: ';
   const pci = createDevices(wanted, 'PCI_RESOURCE', circumstances, prefix, (device, address) =>
@@ -52,9 +52,8 @@ export function genericHostDevices(vmi: Vmi, circumstances: Circumstances): read
  * @source KubeVirt v1.9.0 pkg/virt-launcher/virtwrap/device/hostdevice/gpu/hostdev.go
  */
 export function gpuHostDevices(vmi: Vmi, circumstances: Circumstances): readonly DomainHostDevice[] {
-  const [specs, claimed] = splitClaimed(vmi.spec.domain.devices.gpus ?? []);
+  const specs = (vmi.spec.domain.devices.gpus ?? []).filter((gpu) => !isClaimed(gpu));
   if (circumstances.isMigrationTarget && !mayMigrateVgpu(vmi, specs, circumstances)) return [];
-  refuseClaimed('GPU', claimed.map(renderGpu));
   const prefix = 'failed to create GPU host-devices: ';
   const wanted = specs.map(toWanted);
   const pci = createDevices(wanted, 'PCI_RESOURCE', circumstances, prefix, (gpu, address, index) => ({
@@ -91,7 +90,8 @@ export function pciHostDevice(name: string, alias: string, address: string): Dom
   return { Type: 'pci', Managed: 'no', Source: { Address: source }, Alias: { Name: alias, UserDefined: true } };
 }
 
-function mdevHostDevice(alias: string, uuid: string): DomainHostDevice {
+/** A mediated host device under an alias. */
+export function mdevHostDevice(alias: string, uuid: string): DomainHostDevice {
   return {
     Type: 'mdev',
     Mode: 'subsystem',
@@ -137,7 +137,7 @@ function createDevices(
 }
 
 /** Virtual GPUs with options of their own: on unless they say otherwise. */
-function vgpuDisplay(gpu: VmiGpu | undefined): Pick<DomainHostDevice, 'Display' | 'RamFB'> {
+export function vgpuDisplay(gpu: VmiGpu | undefined): Pick<DomainHostDevice, 'Display' | 'RamFB'> {
   const display = gpu?.virtualGPUOptions?.display;
   if (display === undefined || display.enabled === false) return {};
   return { Display: 'on', ...(display.ramFB?.enabled === false ? {} : { RamFB: 'on' }) };
@@ -169,21 +169,6 @@ function mayMigrateVgpu(vmi: Vmi, gpus: readonly VmiGpu[], circumstances: Circum
     );
   }
   return true;
-}
-
-/** Devices of device plugins, and those of dynamic resource claims. */
-function splitClaimed<T extends VmiClaimRequest>(devices: readonly T[]): readonly [readonly T[], readonly T[]] {
-  const isClaimed = (device: T): boolean => device.claimName !== undefined || device.requestName !== undefined;
-  return [devices.filter((device) => !isClaimed(device)), devices.filter(isClaimed)];
-}
-
-/** Claimed devices are not looked up here: a VM must not start without a device that it asks for. */
-function refuseClaimed(kind: string, devices: readonly string[]): void {
-  if (devices.length === 0) return;
-  throw new LauncherError(
-    'ConvertFailed',
-    `the number of DRA ${kind}/s do not match the number of devices:\n${kind}: [${devices.join(' ')}]\nDevice: []`,
-  );
 }
 
 function toWanted(device: { readonly name: string; readonly deviceName?: string }): Wanted {

@@ -3,6 +3,7 @@ import type { Vmi, VolumeStatus } from '@virtwire/vm-model';
 import { LauncherError } from '../errors.ts';
 import { type ArchitectureTraits, architectureTraits, isArchitecture } from './architecture.ts';
 import type { Circumstances, ImageInfo } from './circumstances.ts';
+import { claimedGpus, claimedHostDevices, claimedVirtualFunctions } from './claimed-devices.ts';
 import type { ConverterContext } from './context.ts';
 import { type EfiFirmware, firmwareFileNames, selectEfiFirmware } from './efi.ts';
 import { genericHostDevices, gpuHostDevices } from './host-device-pools.ts';
@@ -33,9 +34,9 @@ export function resolveConverterContext(vmi: Vmi, circumstances: Circumstances):
     usesIommu: needsIommu(vmi),
     circumstances,
     efi: efiFirmware(vmi, arch, circumstances),
-    sriovHostDevices: sriovHostDevices(vmi, circumstances),
-    genericHostDevices: genericHostDevices(vmi, circumstances),
-    gpuHostDevices: gpuHostDevices(vmi, circumstances),
+    sriovHostDevices: [...sriovHostDevices(vmi, circumstances), ...claimedVirtualFunctions(vmi, circumstances)],
+    genericHostDevices: [...genericHostDevices(vmi, circumstances), ...claimedHostDevices(vmi, circumstances)],
+    gpuHostDevices: [...gpuHostDevices(vmi, circumstances), ...claimedGpus(vmi, circumstances)],
     permanentVolumes: byName(false),
     hotplugVolumes: byName(true),
     smbios: options?.VirtualMachineSMBios,

@@ -15,9 +15,7 @@ const MULTUS_STATUS = 'multus-status';
  */
 export function sriovHostDevices(vmi: Vmi, circumstances: Circumstances): readonly DomainHostDevice[] {
   if (circumstances.isMigrationTarget) return [];
-  const interfaces = (vmi.spec.domain.devices.interfaces ?? []).filter(
-    (iface) => iface.sriov !== undefined && isInPod(vmi, iface.name),
-  );
+  const interfaces = podSriovInterfaces(vmi);
   if (interfaces.length === 0) return [];
   const addresses = new Map<string, string>();
   for (const { network, pciAddress } of circumstances.networkInfo) {
@@ -35,14 +33,25 @@ export function sriovHostDevices(vmi: Vmi, circumstances: Circumstances): readon
   });
 }
 
+/** SR-IOV interfaces whose networks the pod has. */
+export function podSriovInterfaces(vmi: Vmi): readonly VmiInterface[] {
+  return (vmi.spec.domain.devices.interfaces ?? []).filter(
+    (iface) => iface.sriov !== undefined && isInPod(vmi, iface.name),
+  );
+}
+
+/** Puts a virtual function where its interface wants it in the guest. */
+export function withGuestPlace(device: DomainHostDevice, iface: VmiInterface): DomainHostDevice {
+  if (iface.pciAddress !== undefined && iface.pciAddress !== '') device.Address = guestAddress(iface.pciAddress);
+  if (iface.bootOrder !== undefined) device.BootOrder = { Order: iface.bootOrder };
+  return device;
+}
+
 function sriovHostDevice(iface: VmiInterface, address: string | undefined): DomainHostDevice {
   if (address === undefined) {
     throw new LauncherError('ConvertFailed', `PCI-Address for SR-IOV network "${iface.name}" not found`);
   }
-  const device = pciHostDevice(iface.name, `sriov-${iface.name}`, address);
-  if (iface.pciAddress !== undefined && iface.pciAddress !== '') device.Address = guestAddress(iface.pciAddress);
-  if (iface.bootOrder !== undefined) device.BootOrder = { Order: iface.bootOrder };
-  return device;
+  return withGuestPlace(pciHostDevice(iface.name, `sriov-${iface.name}`, address), iface);
 }
 
 function guestAddress(address: string): DomainHostDevice['Address'] {

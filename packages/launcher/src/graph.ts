@@ -38,6 +38,11 @@ import type { Nudge } from './monitor/nudge.ts';
 /** The outside world of a launcher's objects. */
 export interface GraphDeps {
   readonly libvirt: LibvirtPort;
+  /**
+   * The same domain over a connection of its own, for calls that wait for the guest: a guest that does not answer takes
+   * all places of a connection, and no other call gets through.
+   */
+  readonly guestLibvirt: LibvirtPort;
   readonly notify: NotifyPort;
   readonly preparation: VmiPreparation<SyncOptions>;
   readonly clock: Clock;
@@ -65,7 +70,7 @@ export interface LauncherGraph {
 
 function agentParts(deps: GraphDeps, flags: LauncherFlags, name: string, push: EventLoop['pushAgent']) {
   const store = createAgentStore();
-  const { libvirt, clock, log } = deps;
+  const { guestLibvirt: libvirt, clock, log } = deps;
   const poller = createAgentPoller({ libvirt, store, clock, log, onUpdate: push }, name, {
     sysMs: flags.agentSysIntervalMs,
     fileMs: flags.agentFileIntervalMs,
@@ -77,11 +82,11 @@ function agentParts(deps: GraphDeps, flags: LauncherFlags, name: string, push: E
 }
 
 function domainParts(deps: GraphDeps, flags: LauncherFlags, metadata: MetadataCache) {
-  const { libvirt, clock, log } = deps;
+  const { libvirt, guestLibvirt, clock, log } = deps;
   const paused = createPausedSet();
   const mutex = createMutex();
-  const guestTime = createGuestTimeSync(libvirt, clock, log);
-  const lifecycle = createLifecycle({ libvirt, metadata, paused, guestTime, mutex, clock });
+  const guestTime = createGuestTimeSync(guestLibvirt, clock, log);
+  const lifecycle = createLifecycle({ libvirt, guestLibvirt, metadata, paused, guestTime, mutex, clock });
   const definer = createDefiner({
     libvirt,
     parseSpec: parseDomainXml,

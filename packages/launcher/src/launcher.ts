@@ -41,6 +41,7 @@ interface Running {
   readonly connection: Connection;
   readonly graph: LauncherGraph;
   readonly server: CmdServer;
+  readonly guestConnection: Connection;
   readonly line: HandlerLine;
   readonly preparation: Preparation;
   readonly ending: AbortController;
@@ -54,6 +55,7 @@ async function start(launcher: LauncherProcess): Promise<Running> {
   const connecting = startSpan(log, 'connect to libvirt');
   const connection = await connectToDaemon(daemons.socketPath, flags.runAsNonroot, daemons.name, log);
   connecting.end();
+  const guestConnection = await connectToDaemon(daemons.socketPath, flags.runAsNonroot, daemons.name, log);
   const libvirt = libvirtPort(connection);
   const line = createHandlerLine(paths.notifyPipe);
   const ending = new AbortController();
@@ -61,6 +63,7 @@ async function start(launcher: LauncherProcess): Promise<Running> {
   const preparation = createPreparation(flags, launcher.env, log, () => connection.getLibVersion(), failure.reject);
   const graph = createGraph(flags, paths, {
     libvirt,
+    guestLibvirt: libvirtPort(guestConnection),
     notify: line,
     preparation,
     clock,
@@ -78,7 +81,7 @@ async function start(launcher: LauncherProcess): Promise<Running> {
   void graph.loop.run(ending.signal);
   server.markReady();
   log.info('Marked as ready');
-  return { connection, graph, server, line, preparation, ending, failure: failure.promise };
+  return { connection, guestConnection, graph, server, line, preparation, ending, failure: failure.promise };
 }
 
 async function killDomain({ lifecycle, vmi }: LauncherGraph, log: Logger): Promise<void> {
@@ -126,10 +129,11 @@ async function watch(launcher: LauncherProcess, { graph }: Running): Promise<voi
 
 async function stop({ daemons, log }: LauncherProcess, running: Running): Promise<void> {
   running.ending.abort();
-  const { server, connection, line, preparation } = running;
+  const { server, connection, guestConnection, line, preparation } = running;
   await Promise.all([
     server.stop(),
     connection.close(),
+    guestConnection.close(),
     line[Symbol.asyncDispose](),
     preparation[Symbol.asyncDispose](),
   ]);

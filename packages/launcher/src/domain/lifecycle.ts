@@ -21,6 +21,8 @@ export interface LifecycleDeps {
     LibvirtPort,
     'lookupDomainByName' | 'getState' | 'suspend' | 'resume' | 'shutdown' | 'destroy' | 'undefine'
   >;
+  /** The connection for calls that wait for the guest. */
+  readonly guestLibvirt: Pick<LibvirtPort, 'shutdown'>;
   readonly metadata: MetadataCache;
   readonly paused: PausedSet;
   readonly guestTime: GuestTimeSync;
@@ -42,6 +44,14 @@ export interface Lifecycle {
 }
 
 const DESTROY_GRACEFUL = 1;
+/** Agent first, then ACPI. */
+const SHUTDOWN_DEFAULT = 0;
+const SHUTDOWN_ACPI = 1;
+/**
+ * A shutdown through the agent returns when the guest is down, or after a minute. It is not waited for that long: what
+ * comes next, to the kill at the end of the grace period, must not wait for a guest that does not obey.
+ */
+const SHUTDOWN_PATIENCE_MS = 3_000;
 /** KEEP_NVRAM and CHECKPOINTS_METADATA. */
 const UNDEFINE_FLAGS = 8 | 16;
 
@@ -64,6 +74,7 @@ export function createLifecycle(deps: LifecycleDeps): Lifecycle {
 /** @source KubeVirt v1.9.0 pkg/virt-launcher/virtwrap/manager.go:1989, 2135, 2178, 2218 */
 class LibvirtLifecycle implements Lifecycle {
   readonly #deps: LifecycleDeps;
+  #isAgentAsked = false;
 
   constructor(deps: LifecycleDeps) {
     this.#deps = deps;
@@ -124,15 +135,33 @@ class LibvirtLifecycle implements Lifecycle {
   }
 
   async #shutdown(vmi: VmiName, log: Logger): Promise<void> {
-    const { libvirt, metadata, clock } = this.#deps;
+    const { metadata, clock } = this.#deps;
     const domain = await this.#find(vmi);
     if (domain === undefined) return;
     const state = await this.#stateOf(domain, log);
     if (state !== DOMAIN_STATE.running && state !== DOMAIN_STATE.paused) return;
-    await logged(log, 'Signalling graceful shutdown failed.', libvirt.shutdown(domain, 0));
+    await logged(log, 'Signalling graceful shutdown failed.', this.#signalShutdown(domain, log));
     log.info(`Signaled graceful shutdown for ${vmi.metadata.name}`);
     const now = renderTime(clock.now());
     metadata.gracePeriod.update((grace) => ({ ...grace, DeletionTimestamp: grace.DeletionTimestamp ?? now }));
+  }
+
+  async #signalShutdown(domain: DomainRef, log: Logger): Promise<void> {
+    const { libvirt, guestLibvirt, clock } = this.#deps;
+    if (this.#isAgentAsked) {
+      await libvirt.shutdown(domain, SHUTDOWN_ACPI);
+      return;
+    }
+    this.#isAgentAsked = true;
+    const call = guestLibvirt.shutdown(domain, SHUTDOWN_DEFAULT).finally(() => {
+      this.#isAgentAsked = false;
+    });
+    const patience = new AbortController();
+    const timer = clock.sleep(SHUTDOWN_PATIENCE_MS, patience.signal).then(() => false);
+    const isDone = await Promise.race([call.then(() => true), timer]).finally(() => patience.abort());
+    if (isDone) return;
+    log.info('The guest agent was asked to shut the guest down and has not done so yet');
+    call.catch((caught: unknown) => log.info({ reason: caught }, 'The guest agent did not shut the guest down'));
   }
 
   async #destroy(domain: DomainRef, log: Logger): Promise<void> {

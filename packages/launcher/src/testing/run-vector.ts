@@ -120,6 +120,7 @@ function createRunner(input: VectorInput, root: string, preparation: VmiPreparat
   const log = createLogger('virt-launcher', { destination: { write: () => undefined } });
   const graph = createGraph(flags, launcherPaths(flags), {
     libvirt,
+    guestLibvirt: libvirt,
     notify: createHandlerLine('', sender),
     preparation,
     clock,

@@ -151,7 +151,13 @@ test('a launcher whose connection ends and whose socket refuses is gone; one tha
 test.each<[string, (vmi: Vmi) => Promise<void> | void, string]>([
   ['no pod directory', () => undefined, 'unresponsive'],
   ['a pod directory alone', () => void mkdirSync(dirname(socketOf('pod-1')), { recursive: true }), 'not-initialized'],
-  ['a socket', async () => void (await serve('pod-1')), 'responsive'],
+  [
+    'a socket',
+    async () => {
+      await serve('pod-1');
+    },
+    'responsive',
+  ],
   [
     'a marked socket',
     async () => {

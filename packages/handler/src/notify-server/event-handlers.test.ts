@@ -43,14 +43,12 @@ test('domain events reach the store, in both directions', async () => {
 test('FM-1.4 bad JSON is answered with success false, whatever the bytes', async () => {
   const { store, domainEvent, k8sEvent } = setUp();
   expect(await domainEvent('{"ObjectMeta":')).toMatchObject({ success: false });
-  expect(await k8sEvent('nonsense')).toMatchObject({
-    success: false,
-    message: expect.stringMatching(/^Error unmarshalling k8s event: /),
-  });
+  const answer = (await k8sEvent('nonsense')) as { success: boolean; message: string };
+  expect(answer.success).toBe(false);
+  expect(answer.message).toMatch(/^Error unmarshalling k8s event: /);
   await fc.assert(
     fc.asyncProperty(fc.string(), async (text) => {
-      const answer = await domainEvent(`x${text}`);
-      expect(answer).toMatchObject({ success: false });
+      expect(await domainEvent(`x${text}`)).toMatchObject({ success: false });
     }),
     { numRuns: 50 },
   );

@@ -45,6 +45,24 @@ function recordedRoot({ launcherRoot, note, current }: CaseParts): LauncherRoot 
   };
 }
 
+function containerDiskPart({ current, note }: CaseParts): NodeParts['containerDisks'] {
+  return {
+    async ready(_vmi, sinceMs) {
+      note({ kind: 'node', op: 'containerDisksReady', notInitializedSince: apiTime(sinceMs) });
+      failWith(current().containerDisks?.readyError);
+      return current().containerDisks?.notReady !== true;
+    },
+    async mountAndVerify() {
+      note({ kind: 'node', op: 'containerDisksMountAndVerify' });
+      failWith(current().containerDisks?.mountError);
+    },
+    async unmount(vmi) {
+      note({ kind: 'node', op: 'containerDisksUnmount', uid: vmi.metadata.uid });
+      failWith(current().containerDisks?.unmountError);
+    },
+  };
+}
+
 function hotplugPart({ current, note }: CaseParts): NonNullable<NodeParts['hotplug']> {
   return {
     async mount() {
@@ -133,21 +151,7 @@ export function createParts(parts: CaseParts): NodeParts {
   const { current, note, launcherRoot } = parts;
   const stopMetrics = notedByUid(parts, 'downwardMetricsStop');
   return {
-    containerDisks: {
-      async ready(_vmi, sinceMs) {
-        note({ kind: 'node', op: 'containerDisksReady', notInitializedSince: apiTime(sinceMs) });
-        failWith(current().containerDisks?.readyError);
-        return current().containerDisks?.notReady !== true;
-      },
-      async mountAndVerify() {
-        note({ kind: 'node', op: 'containerDisksMountAndVerify' });
-        failWith(current().containerDisks?.mountError);
-      },
-      async unmount(vmi) {
-        note({ kind: 'node', op: 'containerDisksUnmount', uid: vmi.metadata.uid });
-        failWith(current().containerDisks?.unmountError);
-      },
-    },
+    containerDisks: containerDiskPart(parts),
     hotplug: hotplugPart(parts),
     network: networkPart(parts),
     devices: ownership(parts),

@@ -20,7 +20,10 @@ export interface KeepalivePolicy {
 
 /** How to reach a daemon, and the limits of the connection. */
 export interface ConnectOptions {
-  /** `qemu:///system` (default), `qemu:///session`, or with a socket `qemu+unix:///session?socket=PATH`. */
+  /**
+   * `qemu:///system`, `qemu:///session`, or with a socket `qemu+unix:///session?socket=PATH`. Default: the variable
+   * LIBVIRT_DEFAULT_URI, else `qemu:///system`.
+   */
   readonly uri?: string;
   /** Socket of the daemon; overrides what the URI says. */
   readonly socketPath?: string;

@@ -19,6 +19,13 @@ test.each<[Parameters<typeof resolveTarget>[0], string, readonly string[]]>([
   expect(resolveTarget(options, environment)).toEqual({ driverUri, socketPaths });
 });
 
+test('takes the default from the environment, as all libvirt clients do', () => {
+  const withDefault = { ...environment, LIBVIRT_DEFAULT_URI: 'qemu+unix:///session?socket=/run/s' };
+  expect(resolveTarget({}, withDefault)).toEqual({ driverUri: 'qemu:///session', socketPaths: ['/run/s'] });
+  expect(resolveTarget({ uri: 'qemu:///system' }, withDefault).driverUri).toBe('qemu:///system');
+  expect(resolveTarget({}, { LIBVIRT_DEFAULT_URI: '' }).driverUri).toBe('qemu:///system');
+});
+
 test('finds the session directory without a runtime directory', () => {
   expect(resolveTarget({ uri: 'qemu:///session' }, { HOME: '/home/u' }).socketPaths[1]).toBe(
     '/home/u/.cache/libvirt/libvirt-sock',

@@ -23,7 +23,8 @@ export function resolveTarget(
   options: Pick<ConnectOptions, 'uri' | 'socketPath' | 'readOnly'>,
   environment: Readonly<Record<string, string | undefined>>,
 ): Target {
-  const text = options.uri ?? DEFAULT_URI;
+  const fromEnvironment = environment['LIBVIRT_DEFAULT_URI'] ?? '';
+  const text = options.uri ?? (fromEnvironment === '' ? DEFAULT_URI : fromEnvironment);
   const uri = URL.parse(text);
   const [, driver = '', transport] = /^([a-z]+)(?:\+([a-z]+))?:$/.exec(uri?.protocol ?? '') ?? [];
   if (uri === null || driver === '' || uri.host !== '' || (transport !== undefined && transport !== 'unix')) {

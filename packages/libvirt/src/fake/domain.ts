@@ -73,7 +73,7 @@ export class FakeDomain {
     this.isPersistent = isPersistent;
     this.behaviour = behaviour;
     this.name = requiredName(definition);
-    this.uuid = childText(definition, 'uuid')?.toLowerCase() ?? randomUUID();
+    this.uuid = (childText(definition, 'uuid') ?? smbiosUuid(definition))?.toLowerCase() ?? randomUUID();
     setChildText(definition, 'uuid', this.uuid);
   }
 
@@ -284,4 +284,14 @@ function requiredName(definition: XmlElement): string {
   if (name === undefined || name === '') return fail('missing element: name');
   if (childText(definition, 'os/type') === undefined) fail('XML error: an os <type> must be specified');
   return name;
+}
+
+/** As libvirt does, a domain without a uuid of its own takes the one of its SMBIOS data. */
+function smbiosUuid(definition: XmlElement): string | undefined {
+  const entries = childrenOf(child(definition, 'sysinfo/system'), 'entry');
+  const entry = entries.find(({ attributes }) => attributes['name'] === 'uuid');
+  return entry?.children
+    .filter((part) => typeof part === 'string')
+    .join('')
+    .trim();
 }

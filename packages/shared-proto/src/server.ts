@@ -1,6 +1,7 @@
-import { mkdirSync, rmSync } from 'node:fs';
+import { randomUUID } from 'node:crypto';
+import { lstatSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
 
 import { ProtoError } from './errors.ts';
 import type { HostOptions, RpcHost } from './rpc-host.ts';
@@ -22,7 +23,7 @@ export interface RpcServer extends AsyncDisposable {
   /** Connections that are open now, those that never sent a byte included. */
   readonly connectionCount: number;
   /**
-   * Stops listening (which removes the file that it listened on), lets running calls end, and cuts what is left after
+   * Stops listening and removes the socket unless it was renamed or replaced, lets running calls end, and cuts what is left after
    * the grace time, which is a second by default.
    */
   stop(graceMs?: number): Promise<void>;
@@ -40,18 +41,25 @@ export function hostOptions(options: ServeOptions): HostOptions {
 }
 
 /**
- * Listens on a unix socket for a host. A file in its place is removed, a missing directory made (mode 0755).
+ * Listens on a unix socket for a host. A file in its place is replaced, a missing directory made (mode 0755).
+ *
+ * The socket is made under another name and then renamed: it is never missing for a moment, and Node, which removes
+ * the name that it listened on, does not remove the socket of a server that has taken this one's place.
  *
  * @throws {ProtoError} `ListenFailed`.
  */
 export async function listenUnix(socketPath: string, host: RpcHost, options: HostOptions): Promise<RpcServer> {
   using stack = new DisposableStack();
   const server = createServer({ allowHalfOpen: true }, (socket) => host.accept(socket));
+  let inode: bigint | undefined;
   try {
     mkdirSync(dirname(socketPath), { recursive: true, mode: 0o755 });
-    rmSync(socketPath, { force: true });
-    await listen(server, stack.use(fitSocketPath(socketPath)).path);
+    const temporaryPath = join(dirname(socketPath), `.${randomUUID()}`);
+    await listen(server, stack.use(fitSocketPath(temporaryPath)).path);
+    inode = inodeOf(temporaryPath);
+    renameSync(temporaryPath, socketPath);
   } catch (caught) {
+    server.close();
     const text = caught instanceof Error ? caught.message : String(caught);
     throw new ProtoError('ListenFailed', `could not listen on ${socketPath}: ${text}`, { cause: caught });
   }
@@ -59,6 +67,7 @@ export async function listenUnix(socketPath: string, host: RpcHost, options: Hos
   const resources = stack.move();
   const stopOnce = once(async (graceMs: number) => {
     const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+    if (inodeOf(socketPath) === inode) rmSync(socketPath, { force: true });
     await host.stop(graceMs);
     await closed;
     resources.dispose();
@@ -71,6 +80,10 @@ export async function listenUnix(socketPath: string, host: RpcHost, options: Hos
     stop: (graceMs = DEFAULT_GRACE_MS) => stopOnce(graceMs),
     [Symbol.asyncDispose]: () => stopOnce(DEFAULT_GRACE_MS),
   };
+}
+
+function inodeOf(path: string): bigint | undefined {
+  return lstatSync(path, { bigint: true, throwIfNoEntry: false })?.ino;
 }
 
 function listen(server: Server, path: string): Promise<void> {

@@ -1,6 +1,6 @@
-import { readFileSync, existsSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 
 import { Client, credentials, Metadata } from '@grpc/grpc-js';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -228,9 +228,20 @@ describe('stopping', () => {
     expect(existsSync(`${socket.path}-ready`)).toBe(true);
   });
 
-  test('a file in the way is removed, and a place that cannot be had is an error', async () => {
+  test('leaves the socket of a server that has taken its place', async () => {
+    const first = await serveCmd(socket.path, {});
+    await using _second = await serveCmd(socket.path, pings);
+    await first.stop();
+    using client = await connectCmd(socket.path);
+    expect((await client.ping()).ok).toBe(true);
+    expect(readdirSync(dirname(socket.path))).toEqual(['launcher-sock']);
+  });
+
+  test('a file in the way is replaced, and a place that cannot be had is an error', async () => {
     writeFileSync(socket.path, 'old');
     await using _server = await serveCmd(socket.path, pings);
     await expect(serveCmd(`${socket.path}/below/a/socket`, pings)).rejects.toMatchObject({ code: 'ListenFailed' });
+    await expect(serveCmd(dirname(socket.path), pings)).rejects.toMatchObject({ code: 'ListenFailed' });
+    expect(readdirSync(dirname(socket.path))).toEqual(['launcher-sock']);
   });
 });

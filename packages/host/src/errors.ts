@@ -1,17 +1,21 @@
-/** Stable codes of everything that can fail in this package. */
-export type HostErrorCode =
-  | 'Syscall'
-  | 'UnsafePath'
-  | 'TooManyLinks'
-  | 'ProcessGone'
-  | 'PeerUnknown'
-  | 'ConnectTimeout'
-  | 'ToolNotFound'
-  | 'ToolFailed'
-  | 'ToolTimeout'
-  | 'ToolOutputTooLarge'
-  | 'Netlink'
-  | 'NamespaceLost';
+/** Every code of {@link HostError}; the README says what each one means. */
+export const HOST_ERROR_CODES = [
+  'ConnectTimeout',
+  'NamespaceLost',
+  'Netlink',
+  'PeerUnknown',
+  'ProcessGone',
+  'Syscall',
+  'ToolFailed',
+  'ToolNotFound',
+  'ToolOutputTooLarge',
+  'ToolTimeout',
+  'TooManyLinks',
+  'UnsafePath',
+] as const;
+
+/** Stable code of a failure that leaves this package. */
+export type HostErrorCode = (typeof HOST_ERROR_CODES)[number];
 
 /** Extra facts of a failure. `errno` is the kernel's name of it (`ENOENT`), if the kernel said no. */
 export interface HostErrorDetails {

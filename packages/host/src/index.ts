@@ -1,4 +1,4 @@
-export { errnoOf, HostError } from './errors.ts';
+export { errnoOf, HOST_ERROR_CODES, HostError } from './errors.ts';
 export type { HostErrorCode, HostErrorDetails } from './errors.ts';
 export { SafePath } from './paths/safe-path.ts';
 export type { NewFile } from './paths/safe-path.ts';

@@ -20,6 +20,7 @@ import { isFinal, isNonRoot, objectKey } from './model.ts';
 import { createEventHandlers } from './notify-server/event-handlers.ts';
 import { createNotifyGate } from './notify-server/notify-gate.ts';
 import type { NotifyGate } from './notify-server/notify-gate.ts';
+import { warmUpConnections } from './notify-server/warm-up.ts';
 import { createNodeParts } from './prepare/node-parts.ts';
 import type { NodeParts } from './prepare/parts.ts';
 import { createPodInterfaceCache } from './status/pod-interface-cache.ts';
@@ -165,6 +166,8 @@ class HandlerProcess implements Handler {
     }
     this.#stack.use(this.#gate);
     await this.#gate.start();
+    const warm = warmUpConnections(this.#config.shareDir, log);
+    this.#stack.defer(() => warm);
     this.#isServing = true;
     await source.synced;
     this.#stack.use(this.#launchers);

@@ -141,7 +141,7 @@ export function encodePacket(packet: Packet): Uint8Array {
 }
 
 /** Reads how many descriptors follow the packet. */
-export function readDescriptorCount(reader: XdrReader): number {
+function readDescriptorCount(reader: XdrReader): number {
   const count = reader.uint();
   if (count > MessageLimit.NUM_FDS_MAX) {
     throw LibvirtError.client(

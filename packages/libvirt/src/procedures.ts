@@ -3,7 +3,7 @@ import type { Coder } from './codec.ts';
 import { PROCEDURES, PROGRAMS } from './gen/schema.gen.ts';
 
 /** Name of a program of the protocol. */
-export type ProgramName = keyof typeof PROGRAMS;
+type ProgramName = keyof typeof PROGRAMS;
 
 /** What a stream procedure's stream can do, seen from the client. */
 export type StreamDirection = 'read' | 'write' | 'duplex';

@@ -113,7 +113,7 @@ export const infoCalls: CallHandlers = {
 };
 
 /** Memory of a domain in KiB, in whatever unit its XML has. */
-export function memoryKiB(description: XmlElement): bigint {
+function memoryKiB(description: XmlElement): bigint {
   const memory = child(description, 'memory');
   const unit = UNITS[memory?.attributes['unit'] ?? 'KiB'] ?? 1_024n;
   return (BigInt(childText(description, 'memory') ?? '0') * unit) / 1_024n;

@@ -1,0 +1,127 @@
+import { spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { startFakeDaemon } from '@virtwire/libvirt/fake';
+import type { FakeDaemon } from '@virtwire/libvirt/fake';
+import { connectCmd, serveNotify, vmiRequest } from '@virtwire/shared-proto';
+import type { CmdClient } from '@virtwire/shared-proto';
+import { createLogger } from '@virtwire/telemetry';
+import { applyVmiDefaults, clusterDefaults, parseDomainJson, parseVmiJson, renderVmiJson } from '@virtwire/vm-model';
+import type { Domain, Vmi } from '@virtwire/vm-model';
+import { systemClock } from '../config/clock.ts';
+import { ensureDirectories } from '../config/directories.ts';
+import { parseFlags } from '../config/flags.ts';
+import { launcherPaths } from '../config/paths.ts';
+import { runLauncher } from '../launcher.ts';
+
+const UID = 'f0000000-0000-4000-8000-000000000001';
+const LIMIT_MS = 30_000;
+
+/** Waits until `find` finds something. */
+export async function eventually<T>(what: string, find: () => T | undefined | false): Promise<T> {
+  const giveUpAtMs = Date.now() + LIMIT_MS;
+  for (;;) {
+    const found = find();
+    if (found !== undefined && found !== false) return found;
+    if (Date.now() > giveUpAtMs) throw new Error(`${what} did not happen`);
+    await sleep(5);
+  }
+}
+
+/** A whole launcher in this process, on a libvirt daemon in memory and a handler's ear. */
+export interface LauncherOnFake extends AsyncDisposable {
+  readonly daemon: FakeDaemon;
+  readonly client: CmdClient;
+  readonly events: readonly { readonly type: string; readonly domain: Domain }[];
+  readonly lines: readonly Readonly<Record<string, unknown>>[];
+  readonly request: ReturnType<typeof vmiRequest>;
+  readonly vmi: Vmi;
+  readonly domainName: string;
+  /** Resolves when the launcher has ended; rejects with what it would die of. */
+  readonly ended: Promise<void>;
+  /** As if the pod was told to end. */
+  terminate(): void;
+  /** Stands for QEMU; the monitor watches its pid. */
+  startQemu(): ChildProcess;
+}
+
+function createVmi(): Vmi {
+  const spec = { domain: { devices: { autoattachPodInterface: false } }, networks: [] };
+  const metadata = { name: 'vm1', namespace: 'ns1', uid: UID };
+  const vmi = parseVmiJson(JSON.stringify({ metadata, spec, status: { phase: 'Scheduled' } }));
+  return applyVmiDefaults(vmi, clusterDefaults('amd64'), '11111111-2222-4333-8444-555555555555');
+}
+
+/** Starts a launcher; it is ready when this resolves. */
+export async function startLauncherOnFake(flags: readonly string[] = []): Promise<LauncherOnFake> {
+  const root = mkdtempSync(join(tmpdir(), 'virtwire-launcher-fake-'));
+  const daemon = await startFakeDaemon({ uri: 'qemu:///session' });
+  const parsed = parseFlags([
+    ...['--name', 'vm1', '--namespace', 'ns1', '--uid', UID, '--run-as-nonroot', '--allow-emulation'],
+    ...['--kubevirt-share-dir', join(root, 'share'), '--ephemeral-disk-dir', join(root, 'ephemeral')],
+    ...['--container-disk-dir', join(root, 'container-disks'), '--hotplug-disk-dir', join(root, 'hotplug-disks')],
+    ...['--kubevirt-private-dir', join(root, 'private'), '--libvirt-run-dir', join(root, 'libvirt'), ...flags],
+  ]);
+  const paths = launcherPaths(parsed);
+  ensureDirectories(parsed);
+  const events: { type: string; domain: Domain }[] = [];
+  const ear = await serveNotify(paths.notifyPipe, {
+    handleDomainEvent({ domainJSON, eventType }) {
+      events.push({ type: eventType, domain: parseDomainJson(Buffer.from(domainJSON).toString('utf8')) });
+    },
+    handleK8sEvent: () => undefined,
+  });
+  const lines: Record<string, unknown>[] = [];
+  const write = (line: string): void => void lines.push(JSON.parse(line) as Record<string, unknown>);
+  const stopping = new AbortController();
+  const ended = runLauncher({
+    flags: parsed,
+    env: {},
+    clock: systemClock,
+    log: createLogger('virt-launcher', { destination: { write } }),
+    daemons: {
+      name: 'libvirtd',
+      socketPath: daemon.socketPath,
+      daemon: { starts: 1, pid: undefined, stop: () => Promise.resolve() },
+      owns: () => false,
+      stop: () => Promise.resolve(),
+    },
+    writeLine: write,
+    stopSignal: stopping.signal,
+  });
+  ended.catch(() => undefined);
+  await Promise.race([eventually('readiness', () => existsSync(paths.readySocket)), ended]);
+  const client = await connectCmd(paths.readySocket);
+  const vmi = createVmi();
+  const children: ChildProcess[] = [];
+  return {
+    daemon,
+    client,
+    events,
+    lines,
+    request: vmiRequest(renderVmiJson(vmi)),
+    vmi,
+    domainName: 'ns1_vm1',
+    ended,
+    terminate: () => stopping.abort(),
+    startQemu() {
+      const child = spawn('sleep', ['600'], { stdio: 'ignore' });
+      children.push(child);
+      mkdirSync(join(root, 'libvirt/qemu/run'), { recursive: true });
+      writeFileSync(paths.qemuPidFile, String(child.pid));
+      return child;
+    },
+    async [Symbol.asyncDispose]() {
+      client.close();
+      for (const child of children) child.kill('SIGKILL');
+      stopping.abort();
+      await ear.stop(0);
+      await Promise.race([ended.catch(() => undefined), sleep(100)]);
+      await daemon.close();
+      rmSync(root, { recursive: true, force: true });
+    },
+  };
+}

@@ -6,18 +6,7 @@
 
 /* eslint-disable */
 import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
-import {
-  type CallOptions,
-  type ChannelCredentials,
-  Client,
-  type ClientOptions,
-  type ClientUnaryCall,
-  type handleUnaryCall,
-  makeGenericClientConstructor,
-  type Metadata,
-  type ServiceError,
-  type UntypedServiceImplementation,
-} from "@grpc/grpc-js";
+import type { handleUnaryCall, UntypedServiceImplementation } from "@grpc/grpc-js";
 
 export const protobufPackage = "kubevirt.cmd.info";
 
@@ -197,31 +186,6 @@ export interface CmdInfoServer extends UntypedServiceImplementation {
   /** Lists the generations of the cmd protocol that the launcher serves. Since v0.17. */
   info: handleUnaryCall<CmdInfoRequest, CmdInfoResponse>;
 }
-
-export interface CmdInfoClient extends Client {
-  /** Lists the generations of the cmd protocol that the launcher serves. Since v0.17. */
-  info(
-    request: CmdInfoRequest,
-    callback: (error: ServiceError | null, response: CmdInfoResponse) => void,
-  ): ClientUnaryCall;
-  info(
-    request: CmdInfoRequest,
-    metadata: Metadata,
-    callback: (error: ServiceError | null, response: CmdInfoResponse) => void,
-  ): ClientUnaryCall;
-  info(
-    request: CmdInfoRequest,
-    metadata: Metadata,
-    options: Partial<CallOptions>,
-    callback: (error: ServiceError | null, response: CmdInfoResponse) => void,
-  ): ClientUnaryCall;
-}
-
-export const CmdInfoClient = makeGenericClientConstructor(CmdInfoService, "kubevirt.cmd.info.CmdInfo") as unknown as {
-  new (address: string, credentials: ChannelCredentials, options?: Partial<ClientOptions>): CmdInfoClient;
-  service: typeof CmdInfoService;
-  serviceName: string;
-};
 
 type Builtin = Date | Function | Uint8Array | string | number | boolean | bigint | undefined;
 

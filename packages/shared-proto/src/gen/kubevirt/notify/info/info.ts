@@ -6,18 +6,7 @@
 
 /* eslint-disable */
 import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
-import {
-  type CallOptions,
-  type ChannelCredentials,
-  Client,
-  type ClientOptions,
-  type ClientUnaryCall,
-  type handleUnaryCall,
-  makeGenericClientConstructor,
-  type Metadata,
-  type ServiceError,
-  type UntypedServiceImplementation,
-} from "@grpc/grpc-js";
+import type { handleUnaryCall, UntypedServiceImplementation } from "@grpc/grpc-js";
 
 export const protobufPackage = "kubevirt.notify.info";
 
@@ -197,34 +186,6 @@ export interface NotifyInfoServer extends UntypedServiceImplementation {
   /** Lists the generations of the notify protocol that the handler serves. Since v0.17. */
   info: handleUnaryCall<NotifyInfoRequest, NotifyInfoResponse>;
 }
-
-export interface NotifyInfoClient extends Client {
-  /** Lists the generations of the notify protocol that the handler serves. Since v0.17. */
-  info(
-    request: NotifyInfoRequest,
-    callback: (error: ServiceError | null, response: NotifyInfoResponse) => void,
-  ): ClientUnaryCall;
-  info(
-    request: NotifyInfoRequest,
-    metadata: Metadata,
-    callback: (error: ServiceError | null, response: NotifyInfoResponse) => void,
-  ): ClientUnaryCall;
-  info(
-    request: NotifyInfoRequest,
-    metadata: Metadata,
-    options: Partial<CallOptions>,
-    callback: (error: ServiceError | null, response: NotifyInfoResponse) => void,
-  ): ClientUnaryCall;
-}
-
-export const NotifyInfoClient = makeGenericClientConstructor(
-  NotifyInfoService,
-  "kubevirt.notify.info.NotifyInfo",
-) as unknown as {
-  new (address: string, credentials: ChannelCredentials, options?: Partial<ClientOptions>): NotifyInfoClient;
-  service: typeof NotifyInfoService;
-  serviceName: string;
-};
 
 type Builtin = Date | Function | Uint8Array | string | number | boolean | bigint | undefined;
 

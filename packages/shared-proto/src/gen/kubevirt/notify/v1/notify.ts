@@ -6,18 +6,7 @@
 
 /* eslint-disable */
 import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
-import {
-  type CallOptions,
-  type ChannelCredentials,
-  Client,
-  type ClientOptions,
-  type ClientUnaryCall,
-  type handleUnaryCall,
-  makeGenericClientConstructor,
-  type Metadata,
-  type ServiceError,
-  type UntypedServiceImplementation,
-} from "@grpc/grpc-js";
+import type { handleUnaryCall, UntypedServiceImplementation } from "@grpc/grpc-js";
 
 export const protobufPackage = "kubevirt.notify.v1";
 
@@ -336,53 +325,6 @@ export interface NotifyServer extends UntypedServiceImplementation {
    */
   handleK8SEvent: handleUnaryCall<K8sEventRequest, Response>;
 }
-
-export interface NotifyClient extends Client {
-  /**
-   * Reports the domain's state after a change. The same event may arrive twice; each one is a whole snapshot. Since
-   * v0.17.
-   */
-  handleDomainEvent(
-    request: DomainEventRequest,
-    callback: (error: ServiceError | null, response: Response) => void,
-  ): ClientUnaryCall;
-  handleDomainEvent(
-    request: DomainEventRequest,
-    metadata: Metadata,
-    callback: (error: ServiceError | null, response: Response) => void,
-  ): ClientUnaryCall;
-  handleDomainEvent(
-    request: DomainEventRequest,
-    metadata: Metadata,
-    options: Partial<CallOptions>,
-    callback: (error: ServiceError | null, response: Response) => void,
-  ): ClientUnaryCall;
-  /**
-   * Asks the handler to record an event on the VMI. Go's stubs spell it HandleK8SEvent; the wire does not. Since
-   * v0.17.
-   */
-  handleK8SEvent(
-    request: K8sEventRequest,
-    callback: (error: ServiceError | null, response: Response) => void,
-  ): ClientUnaryCall;
-  handleK8SEvent(
-    request: K8sEventRequest,
-    metadata: Metadata,
-    callback: (error: ServiceError | null, response: Response) => void,
-  ): ClientUnaryCall;
-  handleK8SEvent(
-    request: K8sEventRequest,
-    metadata: Metadata,
-    options: Partial<CallOptions>,
-    callback: (error: ServiceError | null, response: Response) => void,
-  ): ClientUnaryCall;
-}
-
-export const NotifyClient = makeGenericClientConstructor(NotifyService, "kubevirt.notify.v1.Notify") as unknown as {
-  new (address: string, credentials: ChannelCredentials, options?: Partial<ClientOptions>): NotifyClient;
-  service: typeof NotifyService;
-  serviceName: string;
-};
 
 type Builtin = Date | Function | Uint8Array | string | number | boolean | bigint | undefined;
 

@@ -38,6 +38,7 @@ const COUNTS: Readonly<Record<string, number>> = {
   libvirt: 97,
   'network-phase1': 82,
   'network-read': 12,
+  'network-status': 20,
   'vmi-defaults': 95,
 };
 

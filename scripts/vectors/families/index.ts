@@ -15,6 +15,7 @@ export const FAMILIES: ReadonlyMap<string, FamilyEntry> = new Map<string, Family
   ['handler-phase', { load: async () => (await import('./handler-phase.ts')).runHandlerPhase }],
   ['network-read', { load: async () => (await import('./network-read.ts')).runNetworkRead }],
   ['network-phase1', { load: async () => (await import('./network-phase1.ts')).runNetworkPhase1 }],
+  ['network-status', { load: async () => (await import('./network-status.ts')).runNetworkStatus }],
   ['libvirt', { load: async () => (await import('./libvirt.ts')).runLibvirt }],
   ['vmi-defaults', { load: async () => (await import('./vmi-defaults.ts')).runVmiDefaults, data: 'converter' }],
 ]);

@@ -18,6 +18,7 @@ export type { NetworkFacts } from '../prepare/network/read-state.ts';
 export type { PodNetwork } from '../prepare/network/state.ts';
 export { networksToStart, networksToUpdate } from '../vmi/networks.ts';
 export { createHostDisks } from '../prepare/host-disk/create.ts';
+export { interfaceStatuses } from '../status/interfaces.ts';
 export { createPodInterfaceCache } from '../status/pod-interface-cache.ts';
 export { parseTopology } from '../topology/topology.ts';
 export { createVmController } from '../vmi/controller.ts';

@@ -31,11 +31,8 @@ export interface NetworkPartDeps {
 /** Network phase 1: prepares a pod's network namespace for its VM, once, and remembers that. */
 export function createNetworkPart(deps: NetworkPartDeps, options: NetworkPartOptions): NetworkPart {
   const ports = deps.ports ?? realPorts(options.privateDir);
-  // Addresses are asked for at each status update; the files only change with a set-up.
-  const known = new Map<string, Map<string, PodInterface>>();
   return {
     async setUp(vmi, networks, launcher) {
-      known.delete(vmi.metadata.uid);
       try {
         const log = deps.log.child(objectFields(vmi));
         await setUpNetwork({ log, ports }, options, { vmi, networks, launcher });
@@ -47,7 +44,6 @@ export function createNetworkPart(deps: NetworkPartDeps, options: NetworkPartOpt
     },
 
     async tearDown(vmi) {
-      known.delete(vmi.metadata.uid);
       try {
         ports.nodeFiles.remove(vmi.metadata.uid);
       } catch (caught) {
@@ -56,11 +52,7 @@ export function createNetworkPart(deps: NetworkPartDeps, options: NetworkPartOpt
     },
 
     async podInterface(vmi, interfaceName) {
-      const ofVmi = known.get(vmi.metadata.uid) ?? new Map<string, PodInterface>();
-      known.set(vmi.metadata.uid, ofVmi);
-      const found = ofVmi.get(interfaceName) ?? readPodInterface(ports, vmi, interfaceName);
-      if (found !== undefined) ofVmi.set(interfaceName, found);
-      return found;
+      return readPodInterface(ports, vmi, interfaceName);
     },
   };
 }

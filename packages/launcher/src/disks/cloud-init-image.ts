@@ -7,7 +7,7 @@ import type { DomainSpec, Vmi } from '@virtwire/vm-model';
 import { cloudInitImage } from '../converter/volume-paths.ts';
 import type { CloudInitData } from './cloud-init-source.ts';
 import { volumeSize } from './config-disks.ts';
-import { taggedDevices } from './device-metadata.ts';
+import { hasTaggedDevices, taggedDevices } from './device-metadata.ts';
 import { diskError, writeEmptyImage } from './files.ts';
 import { writeDirectoryIso } from './iso.ts';
 import type { DiskDeps } from './ports.ts';
@@ -48,6 +48,11 @@ export async function writeCloudInitImage(
     // It holds secrets.
     await rm(dir, { recursive: true, force: true });
   }
+}
+
+/** Whether the image shows addresses that libvirt gives to devices, so that it must wait for the define. */
+export function needsDefinedDomain(vmi: Vmi, data: CloudInitData): boolean {
+  return data.kind === 'configDrive' && hasTaggedDevices(vmi);
 }
 
 /** An empty image for a migration target: its content comes over the wire. */

@@ -1,5 +1,6 @@
 import type { DomainAddress, DomainSpec, Vmi } from '@virtwire/vm-model';
 
+import { nonEmpty } from '../converter/non-empty.ts';
 import { renderPciAddress } from '../converter/pci-address.ts';
 
 /** A device that the user tagged, as cloud-init's metadata names it to the guest. */
@@ -10,6 +11,12 @@ export interface TaggedDevice {
   readonly address: string;
   readonly mac?: string;
   readonly tags: readonly string[];
+}
+
+/** Whether the user tagged any device that cloud-init's metadata can name. */
+export function hasTaggedDevices(vmi: Vmi): boolean {
+  const { interfaces = [], hostDevices = [], gpus = [] } = vmi.spec.domain.devices;
+  return [...interfaces, ...hostDevices, ...gpus].some(({ tag }) => nonEmpty(tag) !== undefined);
 }
 
 /**

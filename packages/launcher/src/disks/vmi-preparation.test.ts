@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 
 import { type Vmi, emptyDomainSpec, parseDomainXml, renderDomainXml } from '@virtwire/vm-model';
@@ -58,14 +59,16 @@ function preparationCases(family: string): readonly (readonly [string, Input, Ou
     .map(({ name, input, output }) => [`${name}: ${input.title}`, input, output] as const);
 }
 
-async function prepare(world: DiskWorld, input: Input): Promise<{ readonly xml?: string; readonly error?: string }> {
-  const step = input.steps[0];
-  const vmi = step?.vmi ?? input.vmi;
-  const options = circumstancesFromJson(vmi, {}, step?.options ?? input.options).options;
-  const { hostArchitecture, hypervisor, environment } = circumstancesFromJson(vmi, {}, undefined);
-  const preparation = createVmiPreparation(
+function preparationIn(
+  world: DiskWorld,
+  input: Pick<Input, 'vmi' | 'config' | 'noHypervisorDevice'>,
+  extra: { readonly earlyImageMs?: number } = {},
+): ReturnType<typeof createVmiPreparation> {
+  const { hostArchitecture, hypervisor, environment } = circumstancesFromJson(input.vmi, {}, undefined);
+  return createVmiPreparation(
     {
       ...world.deps,
+      ...extra,
       readPodCpuSet: () => Promise.resolve(input.config?.podCPUSet ?? [0, 1, 2, 3]),
       prepareNetwork: (_vmi, spec) => Promise.resolve(spec),
     },
@@ -86,6 +89,13 @@ async function prepare(world: DiskWorld, input: Input): Promise<{ readonly xml?:
       },
     },
   );
+}
+
+async function prepare(world: DiskWorld, input: Input): Promise<{ readonly xml?: string; readonly error?: string }> {
+  const step = input.steps[0];
+  const vmi = step?.vmi ?? input.vmi;
+  const options = circumstancesFromJson(vmi, {}, step?.options ?? input.options).options;
+  const preparation = preparationIn(world, input);
   let xml: string | undefined;
   try {
     const converted = await preparation.convert(vmi, options);
@@ -128,3 +138,29 @@ describe.each(['launcher-cloudinit', 'launcher-sync'])(
     });
   },
 );
+
+describe('a define that takes long', () => {
+  const disks = [{ name: 'ci', disk: { bus: 'virtio' as const } }];
+  const noCloud = { name: 'ci', cloudInitNoCloud: { userData: 'x' } };
+  const configDrive = { name: 'ci', cloudInitConfigDrive: { userData: 'x' } };
+  const tagged = [{ name: 'n', deviceName: 'd/d', tag: 't' }];
+
+  test.each([
+    ['a seed without addresses is made meanwhile', noCloud, tagged, 1],
+    ['so is a config drive where nothing is tagged', configDrive, [], 1],
+    ['one that shows the addresses of tagged devices waits', configDrive, tagged, 0],
+  ])('%s', async (_title, volume, gpus, early) => {
+    using world = createDiskWorld({});
+    const vmi: Vmi = {
+      metadata: { name: 'vm', namespace: 'ns', uid: 'u' },
+      spec: { domain: { devices: { disks, gpus } }, volumes: [volume] },
+    };
+    const preparation = preparationIn(world, { vmi }, { earlyImageMs: 0 });
+    const { log } = world.deps;
+    await preparation.preStart(vmi, emptyDomainSpec(), undefined, log);
+    await sleep(50);
+    expect(world.runs).toHaveLength(early);
+    await preparation.beforeStart(vmi, emptyDomainSpec(), log);
+    expect(world.runs.map(({ exec }) => exec)).toEqual(['xorrisofs']);
+  });
+});

@@ -7,6 +7,8 @@ import { convertVmi } from '../converter/convert.ts';
 import { resolveConverterContext } from '../converter/resolve-context.ts';
 import type { VmiPreparation } from '../domain/sync.ts';
 import type { CloudInitData } from './cloud-init-source.ts';
+import { needsDefinedDomain } from './cloud-init-image.ts';
+import { type EarlyWork, startEarlyWork } from './early-work.ts';
 import { linkImageVolumes } from './image-volumes.ts';
 import type { DiskDeps } from './ports.ts';
 import { type PreStartHooks, prepareDisks, prepareStart } from './prepare.ts';
@@ -18,6 +20,11 @@ export interface VmiPreparationDeps extends DiskDeps {
   readonly preCloudInitIso?: PreStartHooks['preCloudInitIso'];
   /** libvirt's number of its own release; without it the domain is defined as converted. */
   readonly libvirtVersion?: () => Promise<bigint>;
+  /**
+   * Time after which the cloud-init image is made beside a define that takes longer; without it, it is made after the
+   * define.
+   */
+  readonly earlyImageMs?: number;
   /** Second phase of the pod network: gives the domain's interfaces their taps, MACs and MTUs. */
   readonly prepareNetwork: (vmi: Vmi, spec: DomainSpec, options: ConverterOptions | undefined) => Promise<DomainSpec>;
 }
@@ -38,6 +45,13 @@ export function createVmiPreparation(
   const collector = createCircumstanceCollector(deps, config.facts);
   let circumstances: Circumstances | undefined;
   let cloudInit: CloudInitData | undefined;
+  let earlyImage: EarlyWork | undefined;
+
+  function startEarlyImage(vmi: Vmi, spec: DomainSpec, log: DiskDeps['log']): EarlyWork | undefined {
+    const data = cloudInit;
+    if (deps.earlyImageMs === undefined || data === undefined || needsDefinedDomain(vmi, data)) return undefined;
+    return startEarlyWork(deps.earlyImageMs, () => prepareStart({ ...deps, log }, vmi, data, spec));
+  }
 
   async function collect(vmi: Vmi, options: ConverterOptions | undefined): Promise<Circumstances> {
     return collector.collect(vmi, {
@@ -51,6 +65,9 @@ export function createVmiPreparation(
 
   return {
     async convert(vmi, options) {
+      // The define that it was started beside failed.
+      await earlyImage?.cancel();
+      earlyImage = undefined;
       if (config.usesImageVolumes) await linkImageVolumes(deps, vmi);
       circumstances = await collect(vmi, options);
       return convertVmi(vmi, resolveConverterContext(vmi, circumstances)).Spec;
@@ -63,11 +80,18 @@ export function createVmiPreparation(
       };
       const prepared = await prepareDisks({ ...deps, log }, vmi, spec, circumstances, hooks);
       cloudInit = prepared.cloudInit;
-      if (deps.libvirtVersion === undefined) return prepared.spec;
-      return completeForLibvirt(prepared.spec, await deps.libvirtVersion());
+      const completed =
+        deps.libvirtVersion === undefined
+          ? prepared.spec
+          : completeForLibvirt(prepared.spec, await deps.libvirtVersion());
+      earlyImage = startEarlyImage(vmi, completed, log);
+      return completed;
     },
     async beforeStart(vmi, defined, log) {
-      await prepareStart({ ...deps, log }, vmi, cloudInit, defined);
+      const early = earlyImage;
+      earlyImage = undefined;
+      if (early === undefined) await prepareStart({ ...deps, log }, vmi, cloudInit, defined);
+      else await early.finish();
     },
   };
 }

@@ -1,4 +1,5 @@
 import * as fs from 'node:fs';
+import * as path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { WorkQueue } from '@virtwire/kube';
 import { createNotifyPipe } from '@virtwire/notify-pipe-proxy';
@@ -23,6 +24,7 @@ import type { NotifyGate } from './notify-server/notify-gate.ts';
 import { warmUpConnections } from './notify-server/warm-up.ts';
 import { createNodeParts } from './prepare/node-parts.ts';
 import type { NodeParts } from './prepare/parts.ts';
+import { warmUp } from './prepare/warm-up.ts';
 import { createPodInterfaceCache } from './status/pod-interface-cache.ts';
 import { createVmController } from './vmi/controller.ts';
 import type { VmController } from './vmi/controller.ts';
@@ -187,6 +189,7 @@ class HandlerProcess implements Handler {
     const run = this.#queue.run(work, { workers: this.#config.workers, signal });
     this.#stack.defer(() => run);
     void this.#sweep();
+    void warmUp(path.join(this.#config.shareDir, 'domain-notify.sock'), log);
   }
 
   async stop(): Promise<void> {

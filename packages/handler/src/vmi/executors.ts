@@ -1,7 +1,7 @@
 import { isConnectionLoss, unwrap, vmiRequest } from '@virtwire/shared-proto';
 import type { CmdClient, ProtoError } from '@virtwire/shared-proto';
 import { startSpan } from '@virtwire/telemetry';
-import type { Logger } from '@virtwire/telemetry';
+import type { Span } from '@virtwire/telemetry';
 import { renderVmiJson } from '@virtwire/vm-model';
 import type { DomainStore } from '../domain-watch/domain-store.ts';
 import { errorText, HandlerError, hasErrorCode } from '../errors.ts';
@@ -47,8 +47,8 @@ function withPrefix(prefix: string, error: unknown): HandlerError {
   return new HandlerError(code, `${prefix}${errorText(error)}`, { cause: error });
 }
 
-async function timed<T>(log: Logger, what: string, work: () => Promise<T>): Promise<T> {
-  const span = startSpan(log, what);
+/** Ends a span with the outcome of the work that it measures. */
+async function timed<T>(span: Span, work: () => Promise<T>): Promise<T> {
   try {
     const result = await work();
     span.end();
@@ -119,10 +119,14 @@ function findIsolation({ launchers, parts }: ExecutorsDeps): (pass: Pass) => Pro
 /** Executors that get a node ready for a start. @source KubeVirt v1.9.0 pkg/virt-handler/vm.go:1933-2060 */
 function prepareExecutors(deps: ExecutorsDeps, isolationOf: (pass: Pass) => Promise<Isolation>) {
   const { launchers, parts, requeue } = deps;
+  const connected = async ({ vmi, log }: Pass): Promise<CmdClient> => {
+    const held = launchers.info(vmi.metadata.uid)?.client;
+    return held ?? timed(startSpan(log, 'connect to the launcher'), () => launchers.get(vmi));
+  };
   return {
     connectLauncher: async (_step, pass) => {
       try {
-        pass.client = await timed(pass.log, 'connect to the launcher', () => launchers.get(pass.vmi));
+        pass.client = await connected(pass);
       } catch (error) {
         throw withPrefix(CONNECT_PREFIX, error);
       }
@@ -139,7 +143,7 @@ function prepareExecutors(deps: ExecutorsDeps, isolationOf: (pass: Pass) => Prom
       return 'stop';
     },
     mountContainerDisks: async (_step, pass) => {
-      await timed(pass.log, 'container disks', () => parts.containerDisks.mountAndVerify(pass.vmi));
+      await timed(startSpan(pass.log, 'container disks'), () => parts.containerDisks.mountAndVerify(pass.vmi));
     },
     mountHotplugVolumes: async (_step, pass) => {
       try {
@@ -153,7 +157,7 @@ function prepareExecutors(deps: ExecutorsDeps, isolationOf: (pass: Pass) => Prom
     setUpNetwork: async ({ networks }, pass) => {
       const launcher = await isolationOf(pass);
       try {
-        await timed(pass.log, 'network phase 1', () => parts.network.setUp(pass.vmi, networks, launcher));
+        await timed(startSpan(pass.log, 'network phase 1'), () => parts.network.setUp(pass.vmi, networks, launcher));
       } catch (error) {
         const code = hasErrorCode(error, 'CriticalNetwork') ? 'CriticalNetwork' : 'Internal';
         throw new HandlerError(code, `failed to configure vmi network: ${errorText(error)}`, { cause: error });
@@ -161,7 +165,7 @@ function prepareExecutors(deps: ExecutorsDeps, isolationOf: (pass: Pass) => Prom
     },
     prepareDevices: async ({ vmi }, pass) => {
       const launcher = await isolationOf(pass);
-      await timed(pass.log, 'devices', () => parts.devices.prepare(vmi, launcher));
+      await timed(startSpan(pass.log, 'devices'), () => parts.devices.prepare(vmi, launcher));
     },
     adjustMemlock: async (_step, pass) => {
       if (parts.memlock === undefined) throw missing('raise the limit of locked memory');
@@ -256,7 +260,7 @@ export function createExecutors(deps: ExecutorsDeps): Executors {
     },
     syncDomain: async ({ vmi, options }, pass) => {
       const client = pass.client ?? (await launchers.get(pass.vmi));
-      const answer = await timed(pass.log, 'SyncVirtualMachine', () =>
+      const answer = await timed(startSpan(pass.log, 'SyncVirtualMachine'), () =>
         client.syncVirtualMachine(vmiRequest(renderVmiJson(vmi), options)),
       );
       if (answer.ok) return;

@@ -1,3 +1,4 @@
+import * as fs from 'node:fs';
 import * as path from 'node:path';
 import { NetworkNamespace, RouteSocket, runTool, startProcess } from '@virtwire/host';
 import { createLogger } from '@virtwire/telemetry';
@@ -35,7 +36,12 @@ async function startGuest(binding: object, card: { ip: string; gateway: string; 
     },
     status: { runtimeUser: 107 },
   };
-  const options = { privateDir: pod.privateDir, ownPodIp: undefined, bindingPlugins: () => ({}), portRanges: () => false };
+  const options = {
+    privateDir: pod.privateDir,
+    ownPodIp: undefined,
+    bindingPlugins: () => ({}),
+    portRanges: () => false,
+  };
   await createNetworkPart({ log }, options).setUp(vmi, ['default'], pod.launcher);
   await pod.routes.createVeth('plug', 'card', guest);
   const bridge = pod.routes.link('k6t-eth0')?.index ?? 0;
@@ -76,7 +82,9 @@ test('behind masquerade the guest is the pod’s address, for callers from outsi
   expect(await answers(pod.outside, POD.ipv4)).toBe(true);
   expect(await answers(guest, POD.gateway4)).toBe(true);
   let isReady = false;
-  const { server } = guest.run(() => ({ server: startProcess('python3', ['-c', WHO_CALLS], { onLine: () => (isReady = true) }) }));
+  const { server } = guest.run(() => ({
+    server: startProcess('python3', ['-c', WHO_CALLS], { onLine: () => (isReady = true) }),
+  }));
   const started = await server;
   try {
     await expect.poll(() => isReady, { timeout: 20_000 }).toBe(true);
@@ -103,19 +111,28 @@ test('a bridged guest has the pod’s address itself, and the pod does not answe
 });
 
 test('200 set-ups leave no descriptor behind', async () => {
-  const fs = await import('node:fs');
-  const options = { privateDir: pod.privateDir, ownPodIp: undefined, bindingPlugins: () => ({}), portRanges: () => false };
+  const options = {
+    privateDir: pod.privateDir,
+    ownPodIp: undefined,
+    bindingPlugins: () => ({}),
+    portRanges: () => false,
+  };
   const part = createNetworkPart({ log }, options);
   const vmi = (uid: string): Vmi => ({
     metadata: { namespace: 'ns', name: 'vm', uid },
-    spec: { domain: { devices: { interfaces: [{ name: 'default', masquerade: {} }] } }, networks: [{ name: 'default', pod: {} }] },
+    spec: {
+      domain: { devices: { interfaces: [{ name: 'default', masquerade: {} }] } },
+      networks: [{ name: 'default', pod: {} }],
+    },
   });
   await part.setUp(vmi('warm'), ['default'], pod.launcher);
   const before = fs.readdirSync('/proc/self/fd').length;
   for (let i = 0; i < 200; i++) {
     await part.setUp(vmi('warm'), ['default'], pod.launcher);
     await expect(part.setUp(vmi(`x${i}`), ['nothing'], pod.launcher)).rejects.toThrow('no iface matching');
-    await expect(part.setUp(vmi('warm'), ['default'], { ...pod.launcher, pid: 0x3ffffe })).rejects.toThrow('failed to find process');
+    await expect(part.setUp(vmi('warm'), ['default'], { ...pod.launcher, pid: 0x3ffffe })).rejects.toThrow(
+      'failed to find process',
+    );
   }
   expect(fs.readdirSync('/proc/self/fd').length).toBe(before);
 });

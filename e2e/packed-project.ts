@@ -40,7 +40,7 @@ const dependenciesOf = (manifest: Manifest): readonly string[] => [
 ];
 
 /** Our packages that some of them need, those included, by what their manifests declare. */
-export function ownPackages(names: readonly string[]): readonly string[] {
+function ownPackages(names: readonly string[]): readonly string[] {
   const found = new Set<string>();
   const visit = (name: string): void => {
     if (found.has(name)) return;

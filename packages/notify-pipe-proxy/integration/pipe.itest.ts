@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 
 import { type NotifyHandlers, serveNotify } from '@virtwire/shared-proto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -93,7 +94,7 @@ describe('the binary', () => {
     };
     await using _server = await serveNotify(target, handlers);
     const proxy = await startProxy();
-    const launcher = join(import.meta.dirname, 'launcher.ts');
+    const launcher = fileURLToPath(import.meta.resolve('./launcher.ts'));
     expect(await pod.run(process.execPath, '-C', '@virtwire/source', launcher)).toBe('true');
     expect(seen).toEqual(['MODIFIED of nobody']);
     proxy.kill('SIGTERM');

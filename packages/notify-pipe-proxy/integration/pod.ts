@@ -1,6 +1,6 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
 /** A process with a mount namespace of its own and an empty /run/kubevirt in it, as a launcher's pod has. */
@@ -28,7 +28,7 @@ export async function startPod(): Promise<Pod> {
     (await promisify(execFile)('nsenter', ['--target', `${pid}`, '--mount', '--', command, ...args])).stdout;
   return {
     pid,
-    talk: (uid, text) => run(process.execPath, join(import.meta.dirname, 'talk.ts'), `${uid}`, text),
+    talk: (uid, text) => run(process.execPath, fileURLToPath(import.meta.resolve('./talk.ts')), `${uid}`, text),
     run,
     kill: () => void child.kill('SIGKILL'),
     [Symbol.asyncDispose]: async () => {

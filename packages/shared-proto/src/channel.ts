@@ -15,11 +15,11 @@ export interface CallFailure {
 }
 
 /** The bytes of an answer, or why there is none. */
-export type RawResult =
+type RawResult =
   { readonly ok: true; readonly bytes: Buffer } | { readonly ok: false; readonly failure: CallFailure };
 
 /** What a call needs beside its request. */
-export interface RawCallOptions {
+interface RawCallOptions {
   readonly timeoutMs: number;
   readonly signal?: AbortSignal | undefined;
 }

@@ -1,7 +1,7 @@
 import type { Header } from './hpack.ts';
 
 /** What every authority that the HTTP/2 server would refuse is replaced by; Go peers since v1.1 send the same. */
-export const LOCAL_AUTHORITY = 'localhost';
+const LOCAL_AUTHORITY = 'localhost';
 
 /**
  * The characters that nghttp2 takes in an authority (RFC 3986 without user information). A path has `/`.

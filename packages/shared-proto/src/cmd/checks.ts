@@ -2,7 +2,7 @@ import { checkJson, isJsonNull } from '../json-check.ts';
 import type { CmdRpc } from './rpcs.ts';
 
 /** KubeVirt's words for a request whose VMI is missing or no JSON. */
-export const NO_VMI_TEXT = 'No valid vmi object present in command server request';
+const NO_VMI_TEXT = 'No valid vmi object present in command server request';
 const NO_MIGRATION_OPTIONS = 'migration options object not present in command server request';
 const NULL_MIGRATION_OPTIONS = 'no valid migration options object present in command server request: null';
 

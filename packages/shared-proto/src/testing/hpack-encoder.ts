@@ -1,7 +1,7 @@
 import { CODE_LENGTHS } from '../authority/huffman.ts';
 
 /** Builds header blocks byte by byte, so that tests choose every representation. */
-export function integer(value: number, prefixBits: number, firstByte: number): readonly number[] {
+function integer(value: number, prefixBits: number, firstByte: number): readonly number[] {
   const mask = 2 ** prefixBits - 1;
   if (value < mask) return [firstByte | value];
   const bytes = [firstByte | mask];

@@ -123,6 +123,20 @@ describe('links by netlink', () => {
     expect(await reason(routes.deleteAddress(lo, '10.1.1.1/32'))).toBe('EADDRNOTAVAIL');
   });
 
+  test('many changes and lists at a time each get their own answer', async () => {
+    using routes = RouteSocket.open(scratch.namespace);
+    const lo = routes.link('lo')?.index ?? 0;
+    const made = Array.from({ length: 40 }, async (_, i) => {
+      await routes.addAddress(lo, `10.9.0.${i}/32`);
+      routes.links();
+    });
+    const refused = Array.from({ length: 40 }, async (_, i) => {
+      await expect(routes.deleteLink(5_000 + i)).rejects.toMatchObject({ errno: 'ENODEV' });
+    });
+    await Promise.all([...made, ...refused]);
+    expect(routes.addresses().filter((a) => a.ip.startsWith('10.9.0.'))).toHaveLength(40);
+  });
+
   test('a tap belongs to its user and a second one of that name is refused', async () => {
     createTap(scratch.namespace, { name: 'tap0', uid: 107, gid: 108, queues: 0 });
     createTap(scratch.namespace, { name: 'tap1', uid: 0, gid: 0, queues: 4 });

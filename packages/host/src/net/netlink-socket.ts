@@ -3,7 +3,7 @@ import { HostError } from '../errors.ts';
 import { describeErrno, libc, throwErrno } from '../libc.ts';
 import type { NetworkNamespace } from './namespace.ts';
 import { parseMessages, renderMessage } from './netlink-message.ts';
-import type { Attribute } from './netlink-message.ts';
+import type { Attribute, NetlinkMessage } from './netlink-message.ts';
 
 const AF_NETLINK = 16;
 const SOCK_RAW = 3;
@@ -21,6 +21,8 @@ const DATAGRAM_BYTES = 256 * 1024;
 export class NetlinkSocket implements Disposable {
   readonly #fd: number;
   readonly #buffer = Buffer.alloc(DATAGRAM_BYTES);
+  /** Answers to changes that were read while another answer was looked for. */
+  readonly #answers = new Map<number, number>();
   #sequence = 0;
   #open = true;
 
@@ -38,7 +40,10 @@ export class NetlinkSocket implements Disposable {
     const found: Buffer[] = [];
     for (;;) {
       for (const message of this.#receive()) {
-        if (message.sequence !== sequence) continue;
+        if (message.sequence !== sequence) {
+          this.#keep(message);
+          continue;
+        }
         if (message.type === NLMSG_DONE) return found;
         if (message.type === NLMSG_ERROR) throw failure('list', message.payload.readInt32LE(0));
         found.push(Buffer.from(message.payload));
@@ -69,20 +74,20 @@ export class NetlinkSocket implements Disposable {
         else resolve();
       });
     });
-    for (;;) {
-      for (const message of this.#receive()) {
-        if (message.sequence !== sequence || message.type !== NLMSG_ERROR) continue;
-        const code = message.payload.readInt32LE(0);
-        if (code !== 0) throw failure(doing, code);
-        return;
-      }
-    }
+    while (!this.#answers.has(sequence)) for (const message of this.#receive()) this.#keep(message);
+    const code = this.#answers.get(sequence) ?? 0;
+    this.#answers.delete(sequence);
+    if (code !== 0) throw failure(doing, code);
   }
 
   [Symbol.dispose](): void {
     if (!this.#open) return;
     this.#open = false;
     fs.closeSync(this.#fd);
+  }
+
+  #keep(message: NetlinkMessage): void {
+    if (message.type === NLMSG_ERROR) this.#answers.set(message.sequence, message.payload.readInt32LE(0));
   }
 
   #next(): number {

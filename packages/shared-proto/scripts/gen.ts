@@ -46,7 +46,8 @@ function findStale(): readonly string[] {
 
 if (process.argv.includes('--check')) {
   const stale = findStale();
-  for (const name of stale) process.stderr.write(`src/gen/${name} is stale: run "npx nx run @virtwire/shared-proto:gen"\n`);
+  for (const name of stale)
+    process.stderr.write(`src/gen/${name} is stale: run "npx nx run @virtwire/shared-proto:gen"\n`);
   process.exitCode = stale.length > 0 ? 1 : 0;
 } else {
   generate(committed);

@@ -15,8 +15,7 @@ export interface CallFailure {
 }
 
 /** The bytes of an answer, or why there is none. */
-type RawResult =
-  { readonly ok: true; readonly bytes: Buffer } | { readonly ok: false; readonly failure: CallFailure };
+type RawResult = { readonly ok: true; readonly bytes: Buffer } | { readonly ok: false; readonly failure: CallFailure };
 
 /** What a call needs beside its request. */
 interface RawCallOptions {

@@ -4,6 +4,8 @@ export { DEFAULT_HANDLER_CONFIG } from './config.ts';
 export type { HandlerConfig } from './config.ts';
 export { clusterConfig } from './cluster-config.ts';
 export type { BindingPlugin, ClusterConfig, KubeVirtConfiguration, KubeVirtObject, SmBios } from './cluster-config.ts';
+export { HANDLER_FLAGS, handlerConfig } from './flags.ts';
+export type { HandlerFlagValues } from './flags.ts';
 export { createHandler } from './handler.ts';
 export type { Handler, HandlerDeps } from './handler.ts';
 export { parseTopology } from './topology/topology.ts';

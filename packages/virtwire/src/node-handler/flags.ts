@@ -1,4 +1,6 @@
 import { parseArgs } from 'node:util';
+import { HANDLER_FLAGS, handlerConfig } from '@virtwire/handler';
+import type { HandlerConfig } from '@virtwire/handler';
 import { errorText, VirtwireError } from '../errors.ts';
 
 /** What the handler of a node without Kubernetes is started with. */
@@ -28,17 +30,19 @@ export function renderNodeHandlerFlags(flags: NodeHandlerFlags): string[] {
   ];
 }
 
-/** @throws {VirtwireError} `Usage` for a flag that is unknown or missing. */
-export function parseNodeHandlerFlags(argv: readonly string[]): NodeHandlerFlags {
+/** Flags as they were read, with the handler's own settings from all of virt-handler's flags. */
+export interface ParsedNodeHandlerFlags extends NodeHandlerFlags {
+  readonly config: HandlerConfig;
+}
+
+/** @throws {VirtwireError} `Usage` for a flag that is unknown, missing or wrong. */
+export function parseNodeHandlerFlags(argv: readonly string[]): ParsedNodeHandlerFlags {
   const text = { type: 'string' } as const;
   try {
     const { values } = parseArgs({
       args: [...argv],
       options: {
-        'hostname-override': text,
-        'kubevirt-share-dir': text,
-        'kubevirt-private-dir': text,
-        'kubelet-pods-dir': text,
+        ...HANDLER_FLAGS,
         'vmi-dir': text,
         'events-dir': text,
         'use-emulation': { type: 'boolean' },
@@ -57,6 +61,7 @@ export function parseNodeHandlerFlags(argv: readonly string[]): NodeHandlerFlags
       vmiDir: required('vmi-dir'),
       eventsDir: required('events-dir'),
       useEmulation: values['use-emulation'] === true,
+      config: handlerConfig(values),
     };
   } catch (caught) {
     throw new VirtwireError('Usage', `node-handler: ${errorText(caught)}`, { cause: caught });

@@ -1,5 +1,5 @@
 import { mkdirSync } from 'node:fs';
-import { clusterConfig, createHandler, createStoreSource, DEFAULT_HANDLER_CONFIG } from '@virtwire/handler';
+import { clusterConfig, createHandler, createStoreSource } from '@virtwire/handler';
 import type { EventRecorder } from '@virtwire/handler';
 import { createLogger, objectFields } from '@virtwire/telemetry';
 import type { Logger } from '@virtwire/telemetry';
@@ -37,15 +37,14 @@ export async function runNodeHandler(argv: readonly string[]): Promise<number> {
   const log = createLogger('virt-handler');
   try {
     const flags = parseNodeHandlerFlags(argv);
-    const { nodeName, shareDir, privateDir, podsDir } = flags;
     const told = untilSignal();
-    mkdirSync(shareDir, { recursive: true, mode: 0o755 });
-    using source = createStoreSource({ store: new VmiFiles(flags.vmiDir), log }, nodeName);
+    mkdirSync(flags.shareDir, { recursive: true, mode: 0o755 });
+    using source = createStoreSource({ store: new VmiFiles(flags.vmiDir), log }, flags.nodeName);
     const config = clusterConfig({ configuration: { developerConfiguration: { useEmulation: flags.useEmulation } } });
     const facts = { config, topology: undefined, plugins: [] };
     const handler = createHandler(
       { source, events: recordEvents(openEventFiles(flags.eventsDir), log), log, cluster: () => facts },
-      { ...DEFAULT_HANDLER_CONFIG, nodeName, shareDir, privateDir, podsDir },
+      flags.config,
     );
     await handler.start();
     const signal = await Promise.race([told, handler.failed]);

@@ -8,6 +8,7 @@ import { spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { printLeaks } from './leak.ts';
 import { connect, DomainCreateFlags, DomainStatsTypes } from '../src/index.ts';
 import type { Connection, Domain } from '../src/index.ts';
 import { privateDaemonObstacle, startPrivateDaemon, tinyDomainXml } from '../src/testing/index.ts';
@@ -23,7 +24,7 @@ const SOME = DomainStatsTypes.STATE | DomainStatsTypes.CPU_TOTAL | DomainStatsTy
 const GAINS_IN_PARALLEL: ReadonlySet<CaseName> = new Set(['libVersion', 'domainInfo', 'domainXml']);
 
 /** Calls per round, so that a round of any case takes some tenths of a second. */
-const COUNTS = { libVersion: 2_000, domainInfo: 1_500, domainXml: 800, someStats: 100, allStats: 20 } as const;
+const COUNTS = { libVersion: 1_000, domainInfo: 1_000, domainXml: 500, someStats: 50, allStats: 10 } as const;
 
 type CaseName = keyof typeof COUNTS;
 
@@ -128,9 +129,9 @@ async function main(): Promise<void> {
     node: nodeRunner(connection, domain, 1),
     [`node, ${String(IN_FLIGHT)} in flight`]: nodeRunner(connection, domain, IN_FLIGHT),
   };
-  await compare(runners, Number(process.env['BENCH_ROUNDS'] ?? '9'));
-  const { rss } = process.memoryUsage();
-  process.stdout.write(`\nRSS of the Node process after the run: ${(rss / 2 ** 20).toFixed(0)} MiB\n`);
+  await compare(runners, Number(process.env['BENCH_ROUNDS'] ?? '15'));
 }
 
 await main();
+process.stdout.write('\n');
+await printLeaks();

@@ -127,10 +127,39 @@ describe('opening', () => {
     expect(error.message).toMatch(/the daemon closed the connection/);
   });
 
-  test('fails when the daemon wants SASL', async () => {
+  /** The daemon’s answer which authentication it wants. */
+  function wantsAuthentication(type: number): void {
     const reply = Buffer.alloc(36);
-    [36, 0x2000_8086, 1, 66, 1, 1, 0, 1, 1].forEach((word, i) => reply.writeUInt32BE(word, i * 4));
+    [36, 0x2000_8086, 1, 66, 1, 1, 0, 1, type].forEach((word, i) => reply.writeUInt32BE(word, i * 4));
     daemon.faults.add({ kind: 'bytes', bytes: reply }, { procedure: 'AUTH_LIST' });
+  }
+
+  test('asks for polkit’s word when the daemon wants that', async () => {
+    wantsAuthentication(2);
+    await open();
+    expect(daemon.calls.slice(0, 3).map((call) => call.procedure)).toEqual([
+      'AUTH_LIST',
+      'AUTH_POLKIT',
+      'CONNECT_SUPPORTS_FEATURE',
+    ]);
+  });
+
+  test('makes the calls of the C library in its order', async () => {
+    const connection = await open();
+    await connection.close();
+    expect(daemon.calls).toEqual([
+      { procedure: 'AUTH_LIST', args: undefined },
+      { procedure: 'CONNECT_SUPPORTS_FEATURE', args: { feature: 10 } },
+      { procedure: 'CONNECT_OPEN', args: { name: 'qemu:///system', flags: 0 } },
+      { procedure: 'CONNECT_SUPPORTS_FEATURE', args: { feature: 14 } },
+      { procedure: 'CONNECT_SUPPORTS_FEATURE', args: { feature: 15 } },
+      { procedure: 'CONNECT_REGISTER_CLOSE_CALLBACK', args: undefined },
+      { procedure: 'CONNECT_CLOSE', args: undefined },
+    ]);
+  });
+
+  test('fails when the daemon wants SASL', async () => {
+    wantsAuthentication(1);
     const error = await failure(open());
     expect(error).toMatchObject({ kind: 'AuthFailed', code: 45 });
     await expect.poll(() => daemon.clients).toBe(0);
@@ -165,6 +194,21 @@ describe('opening', () => {
     const connection = await open();
     expect(await failure(connection.call('CONNECT_OPEN', { name: daemon.uri, flags: 0 }))).toMatchObject({ code: 1 });
   });
+});
+
+test('has at most four calls in flight, and sends the next when one is answered', async () => {
+  const connection = await open();
+  daemon.faults.add({ kind: 'silent' }, { procedure: 'CONNECT_GET_HOSTNAME', times: 3 });
+  daemon.faults.add({ kind: 'slow', delayMs: 50 }, { procedure: 'CONNECT_GET_HOSTNAME', times: 1 });
+  const calls = Array.from({ length: 5 }, () => connection.getHostname({ timeoutMs: 5_000 }).catch(() => 'failed'));
+  const behind = connection.getType();
+  await expect.poll(() => daemon.callsOf('CONNECT_GET_HOSTNAME')).toHaveLength(4);
+  expect(daemon.callsOf('CONNECT_GET_TYPE')).toHaveLength(0);
+  // One slot is left for all that follow: the silent ones keep theirs.
+  expect(await behind).toBe('QEMU');
+  expect(await calls[4]).toBe('fake');
+  await connection.close();
+  expect(await Promise.all(calls)).toEqual(['failed', 'failed', 'failed', 'fake', 'fake']);
 });
 
 describe('restoring', () => {

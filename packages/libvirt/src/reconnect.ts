@@ -6,7 +6,9 @@ import type { ReconnectPolicy } from './options.ts';
 const INITIAL_DELAY_MS = 100;
 const MAX_DELAY_MS = 5_000;
 const GIVE_UP_AFTER_MS = 600_000;
-const FIRST_OPENING_MAX_DELAY_MS = 500;
+/** A daemon is up some 50 ms after its start, and whoever waits for it has nothing else to do. */
+const FIRST_OPENING_DELAY_MS = 5;
+const FIRST_OPENING_MAX_DELAY_MS = 50;
 
 /** How a restoration ended. */
 export type RestoreOutcome =
@@ -26,7 +28,7 @@ export class Reconnector {
   /** Opens for the first time; while there is no daemon, tries again until `waitMs` are over. */
   async firstOpening(waitMs: number, signal: AbortSignal, open: () => Promise<Channel>): Promise<Channel> {
     const deadlineAtMs = performance.now() + waitMs;
-    for (let delayMs = 20; ; delayMs = Math.min(delayMs * 2, FIRST_OPENING_MAX_DELAY_MS)) {
+    for (let delayMs = FIRST_OPENING_DELAY_MS; ; delayMs = Math.min(delayMs * 2, FIRST_OPENING_MAX_DELAY_MS)) {
       try {
         return await open();
       } catch (error) {

@@ -21,7 +21,7 @@ import { ServerStream } from './server-stream.ts';
 const NO_FAULT = undefined;
 const PING = 1;
 const PONG = 2;
-const BEFORE_OPEN = new Set(['AUTH_LIST', 'CONNECT_OPEN', 'CONNECT_CLOSE', 'CONNECT_SUPPORTS_FEATURE']);
+const BEFORE_OPEN = new Set(['AUTH_LIST', 'AUTH_POLKIT', 'CONNECT_OPEN', 'CONNECT_CLOSE', 'CONNECT_SUPPORTS_FEATURE']);
 
 /** What a session needs of its daemon. */
 export interface SessionHost {

@@ -28,6 +28,7 @@ const FEATURES: ReadonlySet<number> = new Set([
 /** Calls about the connection, the host, look-ups and events. */
 export const connectCalls: CallHandlers = {
   AUTH_LIST: () => ({ types: [0] }),
+  AUTH_POLKIT: () => ({ complete: 1 }),
   CONNECT_SUPPORTS_FEATURE: ({ feature }) => ({ supported: FEATURES.has(feature) ? 1 : 0 }),
   CONNECT_OPEN: ({ name }, { session, uri }) => {
     if (name !== uri) {

@@ -45,7 +45,7 @@ export interface Libc {
 }
 
 /** A list of strings that ends with null, as `execve` takes it. */
-export type Argv = readonly (string | null)[];
+type Argv = readonly (string | null)[];
 
 const SYS_PIDFD_SEND_SIGNAL = 424;
 const SYS_PIDFD_OPEN = 434;

@@ -19,7 +19,7 @@ export function makeNode(
 }
 
 /** A device number as glibc's makedev packs it. */
-export function makeDevice(major: number, minor: number): bigint {
+function makeDevice(major: number, minor: number): bigint {
   const [ma, mi] = [BigInt(major), BigInt(minor)];
   return ((ma & 0xfffff000n) << 32n) | ((ma & 0xfffn) << 8n) | ((mi & 0xffffff00n) << 12n) | (mi & 0xffn);
 }

@@ -5,6 +5,7 @@ import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
 import { NetworkNamespace, RouteSocket, runTool } from '@virtwire/host';
 import type { VmiInterface } from '@virtwire/vm-model';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -12,6 +13,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 const ROOT = path.resolve(import.meta.dirname, '../../../..');
 const GUEST_MAC = '02:00:00:00:aa:01';
 const CAPABILITY = 'net_bind_service';
+const SET_RIGHTS = '/usr/bin/setpriv';
 
 /** As phase 1 leaves a pod, but with one end of a veth pair in the tap's place; the other end is the guest's card. */
 let directory: string;
@@ -77,16 +79,19 @@ async function startLauncher(iface: Omit<VmiInterface, 'name'>): Promise<Record<
   };
   const drop = ['--reuid=107', '--regid=107', '--clear-groups', `--bounding-set=-all,+${CAPABILITY}`];
   const keep = [`--inh-caps=-all,+${CAPABILITY}`, `--ambient-caps=+${CAPABILITY}`, '--no-new-privs'];
-  const program = [process.execPath, '-C', '@virtwire/source', path.join(import.meta.dirname, 'dhcp-launcher.ts')];
+  const program = [
+    process.execPath,
+    '-C',
+    '@virtwire/source',
+    fileURLToPath(new URL('./dhcp-launcher.ts', import.meta.url)),
+  ];
   const args = [path.join(directory, 'private'), path.join(directory, 'resolv.conf'), JSON.stringify(vmi)];
-  const child = spawn(
-    'nsenter',
-    [`--net=${path.join(directory, 'pod')}`, 'setpriv', ...drop, ...keep, ...program, ...args],
-    {
+  const { child } = pod.run(() => ({
+    child: spawn(SET_RIGHTS, [...drop, ...keep, ...program, ...args], {
       cwd: ROOT,
       stdio: ['pipe', 'pipe', 'inherit'],
-    },
-  );
+    }),
+  }));
   launcher = child;
   const lines = createInterface({ input: child.stdout });
   for await (const line of lines) return JSON.parse(line) as Record<string, unknown>;

@@ -22,7 +22,7 @@ export function parseDhcp6(bytes: Buffer): Dhcp6Message | undefined {
 }
 
 /** Reads options up to the end of the bytes; undefined when the last one is cut short. */
-export function parseDhcp6Options(bytes: Buffer): readonly Dhcp6Option[] | undefined {
+function parseDhcp6Options(bytes: Buffer): readonly Dhcp6Option[] | undefined {
   const options: Dhcp6Option[] = [];
   for (let at = 0; at < bytes.length;) {
     if (at + OPTION_HEADER_BYTES > bytes.length) return undefined;

@@ -6,7 +6,7 @@ import type { Network, Vmi, VmiInterface } from '../../model.ts';
 const MAX_QUEUES = 256;
 
 /** How an interface reaches the pod's network, as far as the node has something to do for it. */
-export type Binding = 'bridge' | 'masquerade' | 'passt' | 'sriov' | 'managedTap' | 'plugin';
+type Binding = 'bridge' | 'masquerade' | 'passt' | 'sriov' | 'managedTap' | 'plugin';
 
 /** A registered network binding plugin, as far as this part reads it. */
 export interface BindingPluginType {

@@ -19,7 +19,7 @@ export interface Discovered {
 }
 
 /** What the DHCP file says; `facts` is undefined without an IPv4 address. */
-export interface DiscoveredDhcp {
+interface DiscoveredDhcp {
   readonly facts: DhcpFacts | undefined;
   readonly mac: string | undefined;
 }

@@ -13,7 +13,7 @@ import type { DesiredNetwork, FamilyState, PodNetwork } from './state.ts';
 export type NftCommand = readonly string[];
 
 /** A range of ports that masquerade forwards, both ends included. */
-export interface PortRange {
+interface PortRange {
   readonly protocol?: string;
   readonly start: number;
   readonly end: number;

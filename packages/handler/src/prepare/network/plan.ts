@@ -19,7 +19,7 @@ export type NetworkOp =
   | { readonly kind: 'sysctl'; readonly path: string; readonly value: string };
 
 /** A tap device to make. */
-export interface NewTapDevice {
+interface NewTapDevice {
   readonly uid: number;
   readonly gid: number;
   readonly queues: number;

@@ -28,6 +28,8 @@ list_missing() {
   missing=
   need libvirt-daemon /usr/sbin/libvirtd /usr/sbin/virtqemud
   need libvirt-daemon-driver-qemu /usr/lib/*/libvirt/connection-driver/libvirt_driver_qemu.so
+  # Debian 13 has the log daemon in a package of its own; Debian 12 has it with the other daemon.
+  case $missing in *libvirt-daemon*) ;; *) need libvirt-daemon-log /usr/sbin/virtlogd ;; esac
   need qemu-system-x86 /usr/bin/qemu-system-x86_64
   need qemu-utils /usr/bin/qemu-img
   need iproute2 /usr/sbin/ip /sbin/ip
@@ -54,15 +56,18 @@ install_missing() {
     printf '#!/bin/sh\nexit 101\n' >"$policy"
     chmod 755 "$policy"
   fi
-  say "installing$missing"
   export DEBIAN_FRONTEND=noninteractive
   log=$(mktemp)
   say 'updating the package lists'
   apt-get update -qq >"$log" 2>&1 || { tail -n 5 "$log" >&2; fail 'apt-get update failed: check /etc/apt/sources.list and the network'; }
-  # shellcheck disable=SC2086 # one word per package
-  apt-get install -y -q --no-install-recommends $missing 2>&1 | tee "$log" |
-    sed -n -e 's/^Setting up \([^ ]*\) .*/setup:   \1/p' -e 's/^\(Fetched .*\)/setup: \1/p'
-  list_missing
+  for _ in 1 2; do # what is missing may show only once the rest is there
+    say "installing$missing"
+    # shellcheck disable=SC2086 # one word per package
+    apt-get install -y -q --no-install-recommends $missing 2>&1 | tee "$log" |
+      sed -n -e 's/^Setting up \([^ ]*\) .*/setup:   \1/p' -e 's/^\(Fetched .*\)/setup: \1/p'
+    list_missing
+    [ -n "$missing" ] || break
+  done
   [ -z "$missing" ] || { tail -n 5 "$log" >&2; fail "still missing after apt-get install:$missing"; }
   rm -f "$log"
 }

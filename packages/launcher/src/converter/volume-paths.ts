@@ -36,6 +36,12 @@ export function hotplugPath(paths: DomainPaths, volume: string, isBlock: boolean
   return isBlock ? `${paths.hotplugDir}/${volume}` : `${paths.hotplugDir}/${volume}.img`;
 }
 
+/** Overlay that tracks which blocks of a volume a guest changes. */
+export function trackingOverlayImage(paths: DomainPaths, volume: string, isNonRoot: boolean): string {
+  const dir = isNonRoot ? `${paths.privateDir}/libvirt/qemu` : '/var/lib/libvirt/qemu';
+  return `${dir}/cbt/${volume}.qcow2`;
+}
+
 /** cloud-init image of a VMI. */
 export function cloudInitImage(paths: DomainPaths, vmi: Vmi, kind: 'noCloud' | 'configDrive'): string {
   const file = kind === 'noCloud' ? 'noCloud.iso' : 'configdrive.iso';

@@ -45,14 +45,12 @@ function preparationCases(family: string): readonly (readonly [string, Input, Ou
       );
       // Device nodes of the pod cannot be made below a temporary directory; the converter's cases cover them.
       const hasDevices = Object.values(input.files ?? {}).some(({ block }) => block === true);
-      const hasTracking = input.vmi.status?.changedBlockTracking !== undefined;
       return (
         isSync &&
         !panics &&
         input.domain === undefined &&
         !isScripted &&
         !hasDevices &&
-        !hasTracking &&
         (!hasNetwork || family === 'launcher-cloudinit')
       );
     })

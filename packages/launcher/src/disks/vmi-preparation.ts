@@ -11,10 +11,11 @@ import { needsDefinedDomain } from './cloud-init-image.ts';
 import { type EarlyWork, startEarlyWork } from './early-work.ts';
 import { linkImageVolumes } from './image-volumes.ts';
 import type { DiskDeps } from './ports.ts';
+import { type TrackingDeps, ensureTrackingOverlays } from './tracking-overlays.ts';
 import { type PreStartHooks, prepareDisks, prepareStart } from './prepare.ts';
 
 /** What the preparation of VMIs needs. */
-export interface VmiPreparationDeps extends DiskDeps {
+export interface VmiPreparationDeps extends DiskDeps, TrackingDeps {
   /** CPUs of the launcher's cgroup. */
   readonly readPodCpuSet: () => Promise<readonly number[]>;
   readonly preCloudInitIso?: PreStartHooks['preCloudInitIso'];
@@ -59,7 +60,7 @@ export function createVmiPreparation(
       options,
       isMigrationTarget: false,
       hasIommuFd: false,
-      cbtOverlays: new Map(),
+      cbtOverlays: await ensureTrackingOverlays(deps, vmi),
     });
   }
 

@@ -1,6 +1,7 @@
 import * as cmdV1 from './gen/kubevirt/cmd/v1/cmd.ts';
 import * as notifyV1 from './gen/kubevirt/notify/v1/notify.ts';
 
+export { normaliseAuthority } from './authority/connection.ts';
 export type { CallContext, CallOptions, CallResult } from './calls.ts';
 export { unwrap } from './calls.ts';
 export type { CmdAnswer, CmdCalls, CmdClient, CmdHandlers } from './cmd/api.ts';
@@ -28,5 +29,7 @@ export type { NotifySenderDeps, NotifySenderOptions } from './notify/sender.ts';
 export { createNotifySender } from './notify/sender.ts';
 export { serveNotify } from './notify/server.ts';
 export type { RpcServer, ServeOptions } from './server.ts';
+export type { SocketPath } from './socket-path.ts';
+export { fitSocketPath } from './socket-path.ts';
 /** The messages of both services, each with `encode`, `decode` and `fromPartial`. */
 export { cmdV1, notifyV1 };

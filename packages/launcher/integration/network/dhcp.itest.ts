@@ -6,9 +6,10 @@ import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { NetworkNamespace, RouteSocket, runTool } from '@virtwire/host';
+import { NetworkNamespace, openBoundUdp, RouteSocket, runTool } from '@virtwire/host';
 import type { VmiInterface } from '@virtwire/vm-model';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { parseDhcp6, renderDhcp6 } from '../../src/network/dhcp6-message.ts';
 
 const ROOT = path.resolve(import.meta.dirname, '../../../..');
 const GUEST_MAC = '02:00:00:00:aa:01';
@@ -191,4 +192,36 @@ test('a pod without an address gets no server', async () => {
   fs.writeFileSync(path.join(directory, 'private/vif-cache-eth0.json'), '{"IPAMDisabled":true}');
   await startLauncher({ bridge: {} });
   expect(fs.readdirSync(path.join(directory, 'private'))).toEqual(['vif-cache-eth0.json']);
+});
+
+test('a guest behind masquerade on an IPv6 pod is answered by its group address', async () => {
+  await makePod('10.0.2.1/24');
+  await runTool('sysctl', ['-qw', 'net.ipv6.conf.all.accept_dad=0'], { network: guest });
+  using routes = RouteSocket.open(pod);
+  await routes.addAddress(routes.link('eth0')?.index ?? 0, 'fd00::5/64');
+  await startLauncher({ masquerade: {} });
+  const solicit = renderDhcp6({
+    kind: 1,
+    transaction: Buffer.from([1, 2, 3]),
+    options: [
+      [1, Buffer.from('00030001020000' + '00aa01', 'hex')],
+      [3, Buffer.from('0000aa010000000000000000', 'hex')],
+    ],
+  });
+  const { opened } = guest.run(() => ({ opened: openBoundUdp({ family: 6, port: 546, device: 'card' }) }));
+  const client = await opened;
+  const ask = setInterval(() => {
+    client.send(solicit, 547, 'ff02::1:2%card');
+  }, 200);
+  try {
+    const [answer, from] = (await once(client, 'message', { signal: AbortSignal.timeout(60_000) })) as [Buffer, { address: string }]; // prettier-ignore
+    const advertise = parseDhcp6(answer);
+    expect(advertise?.kind).toBe(2);
+    const address = advertise?.options.find(([code]) => code === 3)?.[1].subarray(16, 32);
+    expect(address?.toString('hex')).toBe('fd100000000200000000000000000002');
+    expect(from.address).toMatch(/^fe80::/);
+  } finally {
+    clearInterval(ask);
+    client.close();
+  }
 });

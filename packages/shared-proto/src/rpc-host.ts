@@ -1,8 +1,9 @@
 import type { Duplex } from 'node:stream';
 
-import { Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData, status } from '@grpc/grpc-js';
+import { ServerCredentials, type ServerUnaryCall, type sendUnaryData, status } from '@grpc/grpc-js';
 
 import { normaliseAuthority } from './authority/connection.ts';
+import { createGuardedServer } from './guarded-server.ts';
 import { MAX_CONCURRENT_CALLS, MAX_RECEIVE_BYTES, MAX_SEND_BYTES, tooLargeText } from './limits.ts';
 
 /** One RPC as a server has it: bytes in, bytes out. What it throws should be a {@link StatusError}. */
@@ -50,7 +51,7 @@ const asIs = (bytes: Buffer): Buffer => bytes;
 
 /** Creates a host for some RPCs; every other one answers UNIMPLEMENTED. */
 export function createRpcHost(methods: readonly RpcMethod[], options: HostOptions): RpcHost {
-  const server = new Server(SERVER_OPTIONS);
+  const server = createGuardedServer(SERVER_OPTIONS, options.onFault);
   for (const method of methods) {
     server.register(
       method.path,

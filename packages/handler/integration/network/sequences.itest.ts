@@ -183,34 +183,41 @@ interface Pod extends AsyncDisposable {
 }
 
 async function createPod(network: PodNetwork): Promise<Pod> {
+  await using made = new AsyncDisposableStack();
   const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'virtwire-sequence-'));
+  made.defer(() => fs.rmSync(directory, { recursive: true }));
   const file = path.join(directory, 'net');
   const rootPath = path.join(directory, 'root');
   fs.mkdirSync(path.join(rootPath, 'var/run/kubevirt-private'), { recursive: true });
   const namespace = NetworkNamespace.create(file);
-  const routes = RouteSocket.open(namespace);
+  made.defer(() => {
+    NetworkNamespace.remove(file);
+  });
+  made.use(namespace);
+  const routes = made.use(RouteSocket.open(namespace));
   const { launcher } = namespace.run(() => ({ launcher: startProcess('sleep', ['600']) }));
   const process = await launcher;
-  await shell(namespace, [
-    'sysctl -qw net.ipv6.conf.all.accept_dad=0 net.ipv6.conf.default.accept_dad=0',
-    'ip link set lo up',
-  ]);
+  made.defer(async () => {
+    process.kill('SIGKILL');
+    await process.exited;
+  });
+  const withoutDad = 'sysctl -qw net.ipv6.conf.all.accept_dad=0 net.ipv6.conf.default.accept_dad=0';
+  await shell(namespace, [withoutDad, 'ip link set lo up']);
   await shell(namespace, network.interfaces.filter((l) => l.name !== 'lo').flatMap(commandsFor));
   const gateways = (network.routes.running ?? []).filter((r) => r['next-hop-address'] !== undefined);
-  await shell(namespace, gateways.map((r) => `ip route add ${r.destination} via ${r['next-hop-address']} dev ${r['next-hop-interface']} onlink`)); // prettier-ignore
+  await shell(
+    namespace,
+    gateways.map(
+      (r) => `ip route add ${r.destination} via ${r['next-hop-address']} dev ${r['next-hop-interface']} onlink`,
+    ),
+  );
+  const stack = made.move();
   return {
     directory,
     namespace,
     routes,
     launcher: { pid: process.pid, ppid: 1, rootPath },
-    async [Symbol.asyncDispose]() {
-      process.kill('SIGKILL');
-      await process.exited;
-      routes[Symbol.dispose]();
-      namespace[Symbol.dispose]();
-      NetworkNamespace.remove(file);
-      fs.rmSync(directory, { recursive: true });
-    },
+    [Symbol.asyncDispose]: () => stack.disposeAsync(),
   };
 }
 

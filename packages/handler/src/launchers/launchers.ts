@@ -47,9 +47,12 @@ interface Entry {
   readonly stop: AbortController;
 }
 
-/** A refused connection is asked again this often before its launcher counts as gone. */
-const CONFIRM_TRIES = 3;
-const CONFIRM_STEP_MS = 60;
+/** A socket that refuses so often in a row after the connection ended belongs to a launcher that is gone. */
+const CONFIRMED_REFUSALS = 3;
+const LOSS_CHECK_STEP_MS = 60;
+const LOSS_PING_MS = 250;
+/** After that a launcher which neither refuses nor answers is left to the watchdog. */
+const MAX_LOSS_CHECKS = 20;
 
 const PIPE_PREFIX = 'failed to detect isolation for launcher pod when setting up notify pipe: ';
 
@@ -201,7 +204,7 @@ export class Launchers implements AsyncDisposable {
     entry.notInitializedSinceMs = now();
     entry.socketFile = socketFile;
     entry.client = client;
-    entry.lost = client.onConnectionLost(() => void this.#confirmLoss(entry, socketFile));
+    entry.lost = client.onConnectionLost(() => void this.#confirmLoss(entry, client, socketFile));
     return client;
   }
 
@@ -215,14 +218,21 @@ export class Launchers implements AsyncDisposable {
     return this.#deps.openPipe(owner, launcher, nonRoot);
   }
 
-  /** A connection can end for other reasons; a launcher is gone when its socket refuses, again and again. */
-  async #confirmLoss(entry: Entry, socketFile: string): Promise<void> {
-    for (let i = 0; i < CONFIRM_TRIES; i += 1) {
-      if (entry.stop.signal.aborted || (await dialSocket(socketFile)) !== 'gone') return;
-      if (i + 1 < CONFIRM_TRIES) await sleep(CONFIRM_STEP_MS);
+  /**
+   * A connection can end for other reasons: a launcher is gone when its socket refuses, again and again. One that takes
+   * a connection has to answer as well, since a dying process may close its connections before it stops listening.
+   */
+  async #confirmLoss(entry: Entry, client: CmdClient, socketFile: string): Promise<void> {
+    let refusals = 0;
+    for (let i = 0; i < MAX_LOSS_CHECKS && refusals < CONFIRMED_REFUSALS; i += 1) {
+      if (i > 0) await sleep(LOSS_CHECK_STEP_MS);
+      if (entry.stop.signal.aborted) return;
+      const isGone = (await dialSocket(socketFile)) === 'gone';
+      refusals = isGone ? refusals + 1 : 0;
+      if (!isGone && (await client.ping(undefined, { timeoutMs: LOSS_PING_MS })).ok) return;
     }
     const record = this.#deps.records.get(objectKey(entry.owner));
-    if (entry.stop.signal.aborted || record?.uid !== entry.owner.uid) return;
+    if (refusals < CONFIRMED_REFUSALS || entry.stop.signal.aborted || record?.uid !== entry.owner.uid) return;
     this.#deps.onGone?.(record);
   }
 

@@ -15,7 +15,6 @@ export const VIRTWIRE_ERROR_CODES = [
   'Timeout',
   'ToolFailed',
   'Usage',
-  'VmFailed',
 ] as const;
 
 /** Stable code of a failure that leaves this package. */

@@ -20,7 +20,7 @@ export interface GuestWish {
 }
 
 /** Text of a manifest that boots the test guest's kernel. */
-export function guestManifest({ name, kernelArgs = '', graceSeconds = 30, network = 'none' }: GuestWish): string {
+function guestManifest({ name, kernelArgs = '', graceSeconds = 30, network = 'none' }: GuestWish): string {
   const hasNetwork = network !== 'none';
   return stringify({
     apiVersion: 'kubevirt.io/v1',
@@ -53,7 +53,7 @@ export function writeGuest(directory: string, wish: GuestWish): string {
 type NodeParts = Pick<StandaloneNode, 'store'>;
 
 /** Waits until a VM is as wanted; a VM that fails meanwhile is told with its reason. */
-export function untilVm(
+function untilVm(
   node: NodeParts,
   key: string,
   what: string,

@@ -10,10 +10,10 @@ import type { LookRequest } from './list-commands.ts';
 import { renderTable } from './output.ts';
 
 /** How a check came out: fine, worse than it could be, or in the way of running VMs. */
-export type Verdict = 'ok' | 'note' | 'bad';
+type Verdict = 'ok' | 'note' | 'bad';
 
 /** One thing that a node needs. */
-export interface Finding {
+interface Finding {
   readonly check: string;
   readonly verdict: Verdict;
   readonly detail: string;
@@ -77,7 +77,7 @@ const checkKvm: Check = async (run) => {
 };
 
 /** Which cgroup hierarchies are there. */
-export function describeCgroups(hasV2: boolean, hasV1: boolean, hasUnified: boolean): string {
+function describeCgroups(hasV2: boolean, hasV1: boolean, hasUnified: boolean): string {
   if (hasV2) return 'version 2';
   if (hasV1) return hasUnified ? 'version 1 with version 2 beside it' : 'version 1';
   return '';
@@ -169,7 +169,7 @@ const CHECKS: readonly Check[] = [
 ];
 
 /** Runs every check; one that breaks is a finding too. */
-export async function examine(run: RunTool, checks: readonly Check[] = CHECKS): Promise<Finding[]> {
+async function examine(run: RunTool, checks: readonly Check[] = CHECKS): Promise<Finding[]> {
   const findings: Finding[] = [];
   for (const check of checks) findings.push(await check(run));
   return findings;

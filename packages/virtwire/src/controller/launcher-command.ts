@@ -25,7 +25,7 @@ export function graceSeconds(vmi: Vmi): number {
 }
 
 /** Name of the pod that a VMI would have. */
-export function podNameOf(vmi: Vmi): string {
+function podNameOf(vmi: Vmi): string {
   return `virt-launcher-${vmi.metadata.name}`;
 }
 

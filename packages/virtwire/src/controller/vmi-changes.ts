@@ -7,7 +7,7 @@ const NODE_LABEL = 'kubevirt.io/nodeName';
 const VERSION = 'v1';
 
 /** A copy of the VMI in another phase, with the time it got there. */
-export function withPhase(vmi: Vmi, phase: VmiPhase, now: Date): Vmi {
+function withPhase(vmi: Vmi, phase: VmiPhase, now: Date): Vmi {
   const copy = structuredClone(vmi);
   const status = (copy.status ??= {});
   if (status.phase === phase) return copy;

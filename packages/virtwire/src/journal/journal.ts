@@ -23,7 +23,7 @@ export interface Journal {
 const keyOf = (entry: JournalEntry): string => `${entry.owner} ${JSON.stringify(entry.resource)}`;
 
 /** Reads journal text; a last line that a crash cut off is ignored. */
-export function parseJournal(text: string): JournalEntry[] {
+function parseJournal(text: string): JournalEntry[] {
   const open = new Map<string, JournalEntry>();
   for (const line of text.split('\n')) {
     if (line === '') continue;

@@ -30,7 +30,7 @@ async function unlessAbsent(work: Promise<unknown>): Promise<void> {
 }
 
 /** Every directory of the cgroup hierarchies that ends in `path`. */
-export function cgroupDirectories(path: string, root = CGROUP_ROOT): string[] {
+function cgroupDirectories(path: string, root = CGROUP_ROOT): string[] {
   const hierarchies = readdirSync(root, { withFileTypes: true })
     .filter((entry) => entry.isDirectory())
     .map((entry) => `${root}/${entry.name}`);

@@ -15,7 +15,7 @@ import { readManifests } from './manifest-set.ts';
 import type { StandaloneNode } from './standalone-node.ts';
 
 /** Annotation of a stored VMI: hash of the manifest that it was made from. */
-export const HASH_ANNOTATION = 'virtwire.io/manifest-hash';
+const HASH_ANNOTATION = 'virtwire.io/manifest-hash';
 const LOOK_AGAIN_MS = 2_000;
 /** Editors write a file in several steps. */
 const SETTLE_MS = 150;

@@ -24,7 +24,7 @@ export function launcherLogOf(layout: NodeLayout, key: VmiKey): string {
 }
 
 /** Moves a log aside when it is large, so that a start finds room; the one before that goes. */
-export function rotateLog(file: string, maxBytes = MAX_LOG_BYTES / 4): void {
+function rotateLog(file: string, maxBytes = MAX_LOG_BYTES / 4): void {
   if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) > maxBytes) renameSync(file, `${file}.1`);
 }
 

@@ -26,7 +26,7 @@ export interface VmSandboxDeps extends SandboxDeps {
 }
 
 /** Host name of a VM's pod: what the VMI asks for, else its name, cut to what a kernel takes. */
-export function podHostname({ metadata, spec }: Vmi): string {
+function podHostname({ metadata, spec }: Vmi): string {
   return (spec.hostname ?? metadata.name).slice(0, 63).replace(/[-.]+$/, '');
 }
 

@@ -52,12 +52,12 @@ export interface StandaloneNode extends AsyncDisposable {
 const ARCHITECTURES: Readonly<Record<string, string>> = { x64: 'amd64', arm64: 'arm64', s390x: 's390x' };
 
 /** Name of this node: the machine's. */
-export function nodeNameOf(): string {
+function nodeNameOf(): string {
   return hostname().toLowerCase() || 'node';
 }
 
 /** The VMI that is stored for a manifest. */
-export function admitManifest({ file, vmi }: ManifestVmi, keep: boolean, now: Date): Vmi {
+function admitManifest({ file, vmi }: ManifestVmi, keep: boolean, now: Date): Vmi {
   const copy = structuredClone(vmi);
   const ours = { [MANIFEST_ANNOTATION]: file, ...(keep ? { [KEEP_ANNOTATION]: 'true' } : {}) };
   copy.metadata.annotations = { ...copy.metadata.annotations, ...ours };

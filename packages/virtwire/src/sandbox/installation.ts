@@ -19,8 +19,9 @@ export interface Installation {
 /** Where a sandbox sees the installation, read-only. */
 export const SANDBOX_ROOT = '/usr/lib/virtwire';
 
-function programOf(require: NodeJS.Require, name: string): string {
-  const directory = realpathSync(dirname(require.resolve(`${name}/package.json`)));
+/** The program of a package, from where its package.json lies. */
+function programOf(packageJson: string): string {
+  const directory = realpathSync(dirname(packageJson));
   const source = join(directory, 'src', 'main.ts');
   return existsSync(source) ? source : join(directory, 'dist', 'main.js');
 }
@@ -35,7 +36,7 @@ function rootOf(program: string): string {
 /** Finds the installation that this very file belongs to. */
 export function findInstallation(): Installation {
   const require = createRequire(import.meta.url);
-  const launcher = programOf(require, '@virtwire/launcher');
+  const launcher = programOf(require.resolve('@virtwire/launcher/package.json'));
   const root = rootOf(launcher);
   const node = join(root, 'node_modules', '.bin', 'node');
   if (!existsSync(node)) throw new VirtwireError('MissingFile', `${node} is missing: run npm ci`);
@@ -44,6 +45,6 @@ export function findInstallation(): Installation {
     node: relative(root, node),
     nodeArgs: launcher.endsWith('.ts') ? ['-C', '@virtwire/source'] : [],
     launcher: relative(root, launcher),
-    virtwire: relative(root, programOf(require, '@virtwire/virtwire')),
+    virtwire: relative(root, programOf(require.resolve('@virtwire/virtwire/package.json'))),
   };
 }

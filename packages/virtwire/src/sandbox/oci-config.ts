@@ -28,7 +28,7 @@ export interface SandboxSpec {
 }
 
 /** An OCI mount. */
-export interface OciMount {
+interface OciMount {
   readonly destination: string;
   readonly type: string;
   readonly source: string;

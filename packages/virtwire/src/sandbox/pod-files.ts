@@ -4,7 +4,7 @@ import { hasCode } from '../errors.ts';
 import { POD_VOLUMES } from './oci-config.ts';
 
 /** uid and gid of the user `qemu` in a launcher pod. */
-export const QEMU_ID = 107;
+const QEMU_ID = 107;
 
 /** Pod directory of a pod UID, below the node's pods directory. */
 export function emptyDirsOf(podsDir: string, podUid: string): string {

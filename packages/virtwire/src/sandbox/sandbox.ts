@@ -50,7 +50,7 @@ const UPPER_SIZE = '64m';
 const NETNS_DIR = '/run/netns';
 
 /** Name of the network namespace of a pod. */
-export function netnsNameOf(podUid: string): string {
+function netnsNameOf(podUid: string): string {
   return `virtwire-${podUid}`;
 }
 
@@ -58,7 +58,7 @@ export function netnsNameOf(podUid: string): string {
  * Binds the pods directory to its short path, on a shared mount: what the handler mounts below it must reach running
  * sandboxes. Idempotent.
  */
-export function ensurePodsMount({ journal, layout }: SandboxDeps): void {
+function ensurePodsMount({ journal, layout }: SandboxDeps): void {
   if (journal.entries(NODE_OWNER).some(({ resource }) => resource.kind === 'mount')) return;
   mkdirSync(layout.podsDir, { recursive: true, mode: 0o750 });
   journal.record(NODE_OWNER, { kind: 'directory', path: layout.podsMount });

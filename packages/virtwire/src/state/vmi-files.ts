@@ -13,7 +13,7 @@ const LOCK_TRIES = 500;
 const LOCK_STEP_MS = 4;
 
 /** File name of a VMI: `<namespace>_<name>.json`; neither part can hold an underscore. */
-export function vmiFileName(key: VmiKey): string {
+function vmiFileName(key: VmiKey): string {
   return `${key.replace('/', '_')}${SUFFIX}`;
 }
 

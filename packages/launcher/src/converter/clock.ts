@@ -1,7 +1,5 @@
 import type { Domain, DomainTimer, Vmi, VmiClock } from '@virtwire/vm-model';
 
-import { isOn } from './vmi-traits.ts';
-
 /** Clock, timers and a fixed TSC frequency. */
 export function configureClock(vmi: Vmi, domain: Domain): void {
   const { clock } = vmi.spec.domain;
@@ -50,5 +48,6 @@ function needsFixedTsc(vmi: Vmi): boolean {
   const hasInvariantTsc = cpu?.features?.some(
     ({ name, policy }) => name === 'invtsc' && (policy === 'require' || policy === 'force'),
   );
-  return hasInvariantTsc === true || isOn(features?.hyperv?.reenlightenment);
+  // Unlike elsewhere a feature that does not say whether it is on does not count; defaulting makes it say so.
+  return hasInvariantTsc === true || features?.hyperv?.reenlightenment?.enabled === true;
 }

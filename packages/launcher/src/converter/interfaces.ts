@@ -65,19 +65,18 @@ function renderInterface(
   }
   if ((iface.acpiIndex ?? 0) > 0) result.ACPI = { Index: iface.acpiIndex };
   if (iface.macAddress) result.MAC = { MAC: iface.macAddress };
-  if (iface.passt !== undefined || iface.passtBinding !== undefined) {
-    attachPasst(result, vmi, iface);
-    return result;
-  }
-  if (attachment === TAP) {
-    result.Type = 'ethernet';
-    if (iface.bootOrder !== undefined) result.BootOrder = { Order: iface.bootOrder };
-    else if (context.arch.tunesRom) result.Rom = { Enabled: 'no' };
-  }
-  // The boot ROM knows nothing of encrypted memory.
-  if (context.usesIommu && context.arch.tunesRom) result.Rom = { Enabled: 'no' };
-  if (iface.state === 'down') result.LinkState = { State: 'down' };
+  if (attachment === TAP) attachTap(result, iface, context);
+  else if (iface.passt !== undefined || iface.passtBinding !== undefined) attachPasst(result, vmi, iface);
   return result;
+}
+
+function attachTap(result: DomainInterface, iface: VmiInterface, context: ConverterContext): void {
+  result.Type = 'ethernet';
+  if (iface.bootOrder !== undefined) result.BootOrder = { Order: iface.bootOrder };
+  // The boot ROM is of no use to a card that nobody boots from, and knows nothing of encrypted memory.
+  const needsRom = iface.bootOrder !== undefined && !context.usesIommu;
+  if (context.arch.tunesRom && !needsRom) result.Rom = { Enabled: 'no' };
+  if (iface.state === 'down') result.LinkState = { State: 'down' };
 }
 
 function virtioDriver(vmi: Vmi, context: ConverterContext): Pick<DomainInterface, 'Driver'> {

@@ -4,7 +4,7 @@ import { ServerCredentials, type ServerUnaryCall, type sendUnaryData, status } f
 
 import { normaliseAuthority } from './authority/connection.ts';
 import { createGuardedServer } from './guarded-server.ts';
-import { MAX_CONCURRENT_CALLS, MAX_RECEIVE_BYTES, MAX_SEND_BYTES, tooLargeText } from './limits.ts';
+import { MAX_RECEIVE_BYTES, MAX_SEND_BYTES, tooLargeText } from './limits.ts';
 
 /** One RPC as a server has it: bytes in, bytes out. What it throws should be a {@link StatusError}. */
 export interface RpcMethod {
@@ -26,6 +26,8 @@ export class StatusError extends Error {
 /** Limits of a host. */
 export interface HostOptions {
   readonly maxConnections: number;
+  /** Calls that one connection may have under way. */
+  readonly maxCalls: number;
   readonly onFault: (error: Error) => void;
 }
 
@@ -39,7 +41,6 @@ export interface RpcHost {
 
 const SERVER_OPTIONS = {
   'grpc.max_receive_message_length': MAX_RECEIVE_BYTES,
-  'grpc.max_concurrent_streams': MAX_CONCURRENT_CALLS,
   'grpc.enable_channelz': 0,
 };
 
@@ -51,7 +52,10 @@ const asIs = (bytes: Buffer): Buffer => bytes;
 
 /** Creates a host for some RPCs; every other one answers UNIMPLEMENTED. */
 export function createRpcHost(methods: readonly RpcMethod[], options: HostOptions): RpcHost {
-  const server = createGuardedServer(SERVER_OPTIONS, options.onFault);
+  const server = createGuardedServer(
+    { ...SERVER_OPTIONS, 'grpc.max_concurrent_streams': options.maxCalls },
+    options.onFault,
+  );
   for (const method of methods) {
     server.register(
       method.path,

@@ -4,6 +4,7 @@ import { createServer, type Server } from 'node:net';
 import { dirname, join } from 'node:path';
 
 import { ProtoError } from './errors.ts';
+import { MAX_CONCURRENT_CALLS } from './limits.ts';
 import type { HostOptions, RpcHost } from './rpc-host.ts';
 import { fitSocketPath } from './socket-path.ts';
 
@@ -36,6 +37,7 @@ const DEFAULT_GRACE_MS = 1_000;
 export function hostOptions(options: ServeOptions): HostOptions {
   return {
     maxConnections: options.maxConnections ?? DEFAULT_MAX_CONNECTIONS,
+    maxCalls: MAX_CONCURRENT_CALLS,
     onFault: options.onFault ?? (() => undefined),
   };
 }

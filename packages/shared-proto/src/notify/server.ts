@@ -5,6 +5,8 @@ import { notifyMethods } from './methods.ts';
 
 /** Connections of one pipe (FM-13.7). A launcher has one, and for a moment a second one after a fault. */
 const MAX_CONNECTIONS_PER_PIPE = 64;
+/** A launcher sends one event after the other; each call may hold a message of the largest size in memory. */
+const MAX_CALLS_PER_PIPE_CONNECTION = 16;
 
 /**
  * Serves the handler's notify socket: the notify service and its info service, for peers of every release.
@@ -35,7 +37,11 @@ export async function serveNotify(
     stop,
     [Symbol.asyncDispose]: () => stop(),
     openEntrance: (identity) => {
-      const entranceLimits = { ...limits, maxConnections: MAX_CONNECTIONS_PER_PIPE };
+      const entranceLimits = {
+        ...limits,
+        maxConnections: MAX_CONNECTIONS_PER_PIPE,
+        maxCalls: MAX_CALLS_PER_PIPE_CONNECTION,
+      };
       return openEntrance(handlers, identity, entranceLimits, entrances, options.versions);
     },
   };

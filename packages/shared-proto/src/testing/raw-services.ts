@@ -34,7 +34,7 @@ function serve(socketPath: string, methods: readonly RpcMethod[], versions: Uint
     path: '/kubevirt.cmd.info.CmdInfo/Info',
     handle: () => Promise.resolve(versions),
   };
-  const limits = { maxConnections: 10, onFault: () => undefined };
+  const limits = { maxConnections: 10, maxCalls: 10, onFault: () => undefined };
   return listenUnix(socketPath, createRpcHost([info, ...methods], limits), limits);
 }
 

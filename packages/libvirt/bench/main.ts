@@ -2,7 +2,7 @@
  * Round trips per second of this client and of python3-libvirt, on one private daemon, in interleaved rounds.
  *
  *   nx bench libvirt            prints a table
- *   BENCH_ROUNDS=5 nx bench libvirt
+ *   BENCH_ROUNDS=20 nx bench libvirt
  */
 import { spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
@@ -20,11 +20,14 @@ const PARALLEL_BUDGET = 1.5;
 const IN_FLIGHT = 4;
 const SOME = DomainStatsTypes.STATE | DomainStatsTypes.CPU_TOTAL | DomainStatsTypes.VCPU;
 
+/** The first rounds are for the JIT. */
+const WARM_UP_ROUNDS = 6;
+
 /** Statistics of one domain wait for its lock in the daemon, whoever asks and however often: more calls gain nothing. */
 const GAINS_IN_PARALLEL: ReadonlySet<CaseName> = new Set(['libVersion', 'domainInfo', 'domainXml']);
 
-/** Calls per round, so that a round of any case takes some tenths of a second. */
-const COUNTS = { libVersion: 1_000, domainInfo: 1_000, domainXml: 500, someStats: 50, allStats: 10 } as const;
+/** Calls per round: some hundredths of a second, so that the load of the machine meets all clients of a round alike. */
+const COUNTS = { libVersion: 300, domainInfo: 300, domainXml: 150, someStats: 20, allStats: 4 } as const;
 
 type CaseName = keyof typeof COUNTS;
 
@@ -90,8 +93,7 @@ async function compare(runners: Readonly<Record<string, Runner>>, rounds: number
   for (const name of Object.keys(COUNTS) as CaseName[]) {
     const count = COUNTS[name];
     const seconds = new Map(Object.keys(runners).map((client) => [client, [] as number[]]));
-    // One round to warm up; the machine's load then moves all clients of a round alike.
-    for (let round = -1; round < rounds; round++) {
+    for (let round = -WARM_UP_ROUNDS; round < rounds; round++) {
       for (const [client, run] of Object.entries(runners)) {
         const took = await run(name, count);
         if (round >= 0) seconds.get(client)?.push(took);
@@ -129,7 +131,7 @@ async function main(): Promise<void> {
     node: nodeRunner(connection, domain, 1),
     [`node, ${String(IN_FLIGHT)} in flight`]: nodeRunner(connection, domain, IN_FLIGHT),
   };
-  await compare(runners, Number(process.env['BENCH_ROUNDS'] ?? '15'));
+  await compare(runners, Number(process.env['BENCH_ROUNDS'] ?? '60'));
 }
 
 await main();

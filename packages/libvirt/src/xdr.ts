@@ -182,7 +182,7 @@ export class XdrWriter {
     this.uint(length);
     const start = this.#reserve(length + (-length & 3));
     this.#buffer.write(value, start, length);
-    this.#buffer.fill(0, start + length, this.#position);
+    this.#pad(start + length);
   }
 
   /** Counted bytes, at most `max`. */
@@ -222,7 +222,11 @@ export class XdrWriter {
   #padded(value: Uint8Array): void {
     const start = this.#reserve(value.length + (-value.length & 3));
     this.#buffer.set(value, start);
-    this.#buffer.fill(0, start + value.length, this.#position);
+    this.#pad(start + value.length);
+  }
+
+  #pad(from: number): void {
+    for (let at = from; at < this.#position; at++) this.#buffer[at] = 0;
   }
 
   /** Makes room; may replace the buffer, so call it before the buffer is looked at. */

@@ -3,7 +3,7 @@ import type { DomainHostDevice, Vmi, VmiClaimRequest, VmiGpu, VmiHostDevice, Vmi
 import { LauncherError, textOf } from '../errors.ts';
 import type { Circumstances } from './circumstances.ts';
 import { claimKey, isClaimed } from './device-claims.ts';
-import { mdevHostDevice, pciHostDevice, vgpuDisplay } from './host-device-pools.ts';
+import { mdevHostDevice, pciHostDevice, vgpuDisplay, wantsDisplay } from './host-device-pools.ts';
 import { nonEmpty } from './non-empty.ts';
 import { withGuestPlace } from './sriov.ts';
 
@@ -34,7 +34,7 @@ export function claimedHostDevices(vmi: Vmi, circumstances: Circumstances): read
 export function claimedGpus(vmi: Vmi, circumstances: Circumstances): readonly DomainHostDevice[] {
   if (circumstances.isMigrationTarget) return [];
   const gpus = vmi.spec.domain.devices.gpus ?? [];
-  let hasDefaultDisplay = gpus.every((gpu) => gpu.virtualGPUOptions?.display === undefined);
+  let hasDefaultDisplay = !wantsDisplay(vmi);
   return gpus.filter(isClaimed).map((gpu: VmiGpu) =>
     orFail('failed to create DRA GPU host-devices: ', () => {
       const found = claimedDevice('GPU', `dra-gpu-${gpu.name}`, gpu, circumstances);

@@ -269,7 +269,7 @@ describe('variants that no recorded case shows', () => {
       domain: {
         devices: {
           gpus: [
-            { name: 'a', deviceName: 'v/g' },
+            { name: 'a', deviceName: 'v/g', virtualGPUOptions: {} },
             { name: 'b', deviceName: 'v/g' },
           ],
         },

@@ -60,7 +60,7 @@ export function gpuHostDevices(vmi: Vmi, circumstances: Circumstances): readonly
     ...pciHostDevice(gpu.name, `gpu-${gpu.name}`, address),
     ...requestedDisplay(specs[index]),
   }));
-  let hasDefaultDisplay = specs.every((gpu) => gpu.virtualGPUOptions === undefined);
+  let hasDefaultDisplay = !wantsDisplay(vmi);
   const mdev = createDevices(wanted, 'MDEV_PCI_RESOURCE', circumstances, prefix, (gpu, uuid, index) => {
     const display = hasDefaultDisplay ? { Display: 'on', RamFB: 'on' } : vgpuDisplay(specs[index]);
     hasDefaultDisplay = false;
@@ -134,6 +134,11 @@ function createDevices(
       throw LauncherError.from(error, 'ConvertFailed', doing);
     }
   });
+}
+
+/** Whether any GPU says what it wants of its display. */
+export function wantsDisplay(vmi: Vmi): boolean {
+  return (vmi.spec.domain.devices.gpus ?? []).some((gpu) => gpu.virtualGPUOptions?.display !== undefined);
 }
 
 /** Virtual GPUs with options of their own: on unless they say otherwise. */

@@ -1,4 +1,4 @@
-import { renameSync } from 'node:fs';
+import { readdirSync, renameSync } from 'node:fs';
 import { createServer, type ServerHttp2Stream } from 'node:http2';
 import { connect } from 'node:net';
 import { dirname, join } from 'node:path';
@@ -198,5 +198,27 @@ describe('the end of a connection', () => {
     await server.stop();
     await until(() => server.connectionCount === 0, 'the server has seen the end');
     expect(told).toBe(0);
+  });
+});
+
+describe('FM-3.12 short-lived clients', () => {
+  const openDescriptors = (): number => readdirSync('/proc/self/fd').length;
+
+  test('leave no descriptor behind, whether they connect, fail or are cut off', async () => {
+    await using server = await serveCmd(socket.path, { ping: async () => undefined });
+    await using _liar = await listenRaw(`${socket.path}-liar`, (connection) => connection.destroy());
+    const long = join(dirname(socket.path), 'd'.repeat(100), 'launcher-sock');
+    await using _long = await serveCmd(long, {});
+    (await connectCmd(socket.path)).close();
+    await until(() => server.connectionCount === 0, 'the first one is forgotten');
+    const before = openDescriptors();
+    for (let i = 0; i < 100; i++) {
+      using client = await connectCmd(socket.path);
+      expect((await client.ping()).ok).toBe(true);
+      (await connectCmd(long)).close();
+      await failureOf(connectCmd(`${socket.path}-nobody`));
+    }
+    await failureOf(connectCmd(`${socket.path}-liar`, { dialTimeoutMs: 50 }));
+    await until(() => openDescriptors() <= before, 'every descriptor is closed');
   });
 });

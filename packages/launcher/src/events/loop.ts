@@ -199,8 +199,13 @@ class DomainEventLoop implements EventLoop {
   async #handle(base: Domain, name: string, event?: DomainEvent): Promise<void> {
     const processed = await this.#deps.processor.process(base, name, event, this.#shown);
     this.#cached = { domain: processed?.domain ?? this.#cached?.domain ?? base, name };
-    if (processed === undefined) return;
-    this.#resendAtMs = processed.isDelivered ? undefined : this.#deps.clock.now() + RESEND_AFTER_MS;
+    const laterMs = this.#deps.clock.now() + RESEND_AFTER_MS;
+    if (processed === undefined) {
+      // Without libvirt's word there is nothing to send; a state that is owed stays owed, but not at once.
+      if (this.#resendAtMs !== undefined) this.#resendAtMs = laterMs;
+      return;
+    }
+    this.#resendAtMs = processed.isDelivered ? undefined : laterMs;
     if (processed.eventType === 'ADDED') this.#tellOnce('added');
     else if (processed.domain.ObjectMeta.deletionTimestamp !== undefined) this.#tellOnce('deleted');
   }

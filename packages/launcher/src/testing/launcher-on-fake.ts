@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startFakeDaemon } from '@virtwire/libvirt/fake';
 import type { FakeDaemon } from '@virtwire/libvirt/fake';
@@ -13,9 +13,11 @@ import { applyVmiDefaults, clusterDefaults, parseDomainJson, parseVmiJson, rende
 import type { Domain, Vmi } from '@virtwire/vm-model';
 import { systemClock } from '../config/clock.ts';
 import { ensureDirectories } from '../config/directories.ts';
+import type { LauncherFlags } from '../config/flags.ts';
 import { parseFlags } from '../config/flags.ts';
 import { launcherPaths } from '../config/paths.ts';
 import { runLauncher } from '../launcher.ts';
+import type { RunningDaemons } from '../libvirt-daemon/start.ts';
 
 const UID = 'f0000000-0000-4000-8000-000000000001';
 const LIMIT_MS = 30_000;
@@ -55,18 +57,28 @@ function createVmi(): Vmi {
   return applyVmiDefaults(vmi, clusterDefaults('amd64'), '11111111-2222-4333-8444-555555555555');
 }
 
-/** Starts a launcher; it is ready when this resolves. */
-export async function startLauncherOnFake(flags: readonly string[] = []): Promise<LauncherOnFake> {
-  const root = mkdtempSync(join(tmpdir(), 'virtwire-launcher-fake-'));
-  const daemon = await startFakeDaemon({ uri: 'qemu:///session' });
-  const parsed = parseFlags([
+function flagsFor(root: string, flags: readonly string[]): LauncherFlags {
+  return parseFlags([
     ...['--name', 'vm1', '--namespace', 'ns1', '--uid', UID, '--run-as-nonroot', '--allow-emulation'],
     ...['--kubevirt-share-dir', join(root, 'share'), '--ephemeral-disk-dir', join(root, 'ephemeral')],
     ...['--container-disk-dir', join(root, 'container-disks'), '--hotplug-disk-dir', join(root, 'hotplug-disks')],
     ...['--kubevirt-private-dir', join(root, 'private'), '--libvirt-run-dir', join(root, 'libvirt'), ...flags],
   ]);
-  const paths = launcherPaths(parsed);
-  ensureDirectories(parsed);
+}
+
+function daemonsOn(daemon: FakeDaemon): RunningDaemons {
+  const stop = (): Promise<void> => Promise.resolve();
+  const { socketPath } = daemon;
+  return { name: 'libvirtd', socketPath, daemon: { starts: 1, pid: undefined, stop }, owns: () => false, stop };
+}
+
+/** Starts a launcher; it is ready when this resolves. */
+export async function startLauncherOnFake(extraFlags: readonly string[] = []): Promise<LauncherOnFake> {
+  const root = mkdtempSync(join(tmpdir(), 'virtwire-launcher-fake-'));
+  const daemon = await startFakeDaemon({ uri: 'qemu:///session' });
+  const flags = flagsFor(root, extraFlags);
+  const paths = launcherPaths(flags);
+  ensureDirectories(flags);
   const events: { type: string; domain: Domain }[] = [];
   const ear = await serveNotify(paths.notifyPipe, {
     handleDomainEvent({ domainJSON, eventType }) {
@@ -75,53 +87,40 @@ export async function startLauncherOnFake(flags: readonly string[] = []): Promis
     handleK8sEvent: () => undefined,
   });
   const lines: Record<string, unknown>[] = [];
-  const write = (line: string): void => void lines.push(JSON.parse(line) as Record<string, unknown>);
+  const writeLine = (line: string): void => void lines.push(JSON.parse(line) as Record<string, unknown>);
   const stopping = new AbortController();
-  const ended = runLauncher({
-    flags: parsed,
-    env: {},
-    clock: systemClock,
-    log: createLogger('virt-launcher', { destination: { write } }),
-    daemons: {
-      name: 'libvirtd',
-      socketPath: daemon.socketPath,
-      daemon: { starts: 1, pid: undefined, stop: () => Promise.resolve() },
-      owns: () => false,
-      stop: () => Promise.resolve(),
-    },
-    writeLine: write,
-    stopSignal: stopping.signal,
-  });
+  const log = createLogger('virt-launcher', { destination: { write: writeLine } });
+  const stopSignal = stopping.signal;
+  const daemons = daemonsOn(daemon);
+  const ended = runLauncher({ flags, env: {}, clock: systemClock, log, daemons, writeLine, stopSignal });
   ended.catch(() => undefined);
   await Promise.race([eventually('readiness', () => existsSync(paths.readySocket)), ended]);
   const client = await connectCmd(paths.readySocket);
   const vmi = createVmi();
   const children: ChildProcess[] = [];
-  return {
-    daemon,
-    client,
-    events,
-    lines,
-    request: vmiRequest(renderVmiJson(vmi)),
-    vmi,
-    domainName: 'ns1_vm1',
-    ended,
-    terminate: () => stopping.abort(),
-    startQemu() {
-      const child = spawn('sleep', ['600'], { stdio: 'ignore' });
-      children.push(child);
-      mkdirSync(join(root, 'libvirt/qemu/run'), { recursive: true });
-      writeFileSync(paths.qemuPidFile, String(child.pid));
-      return child;
-    },
-    async [Symbol.asyncDispose]() {
-      client.close();
-      for (const child of children) child.kill('SIGKILL');
-      stopping.abort();
-      await ear.stop(0);
-      await Promise.race([ended.catch(() => undefined), sleep(100)]);
-      await daemon.close();
-      rmSync(root, { recursive: true, force: true });
-    },
+  const request = vmiRequest(renderVmiJson(vmi));
+  const terminate = (): void => stopping.abort();
+  const startQemu = (): ChildProcess => {
+    const child = startStandIn(paths.qemuPidFile);
+    children.push(child);
+    return child;
   };
+  async function dispose(): Promise<void> {
+    client.close();
+    for (const child of children) child.kill('SIGKILL');
+    terminate();
+    await ear.stop(0);
+    await Promise.race([ended.catch(() => undefined), sleep(100)]);
+    await daemon.close();
+    rmSync(root, { recursive: true, force: true });
+  }
+  const shown = { daemon, client, events, lines, request, vmi, domainName: 'ns1_vm1', ended };
+  return { ...shown, terminate, startQemu, [Symbol.asyncDispose]: dispose };
+}
+
+function startStandIn(pidFile: string): ChildProcess {
+  const child = spawn('sleep', ['600'], { stdio: 'ignore' });
+  mkdirSync(dirname(pidFile), { recursive: true });
+  writeFileSync(pidFile, String(child.pid));
+  return child;
 }

@@ -1,3 +1,4 @@
+import type { Duplex } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { connect } from './connection.ts';
 import type { Connection, ConnectionEvent } from './connection.ts';
@@ -170,6 +171,25 @@ describe('opening', () => {
     expect(error).toMatchObject({ kind: 'Daemon', code: 1 });
     expect(error.message).toContain("unexpected driver URI path 'qemu:///session'");
     await expect.poll(() => daemon.clients).toBe(0);
+  });
+
+  test('does not wait for a transport that never comes, and destroys one that comes too late', async () => {
+    let arrive: (stream: Duplex) => void = () => undefined;
+    const openTransport = (): Promise<Duplex> => new Promise((resolve) => (arrive = resolve));
+    const error = await failure(open({ openTransport, openTimeoutMs: 20 }));
+    expect(error).toMatchObject({ kind: 'ConnectFailed' });
+    expect(error.message).toMatch(/the given transport did not finish opening .* within 20 ms/);
+    const late = daemon.openTransport();
+    arrive(late);
+    await expect.poll(() => late.destroyed).toBe(true);
+  });
+
+  test('gives the error of a transport that cannot be made', async () => {
+    const openTransport = (): Promise<Duplex> => Promise.reject(new Error('no tunnel'));
+    expect(await failure(open({ openTransport }))).toMatchObject({
+      kind: 'ConnectFailed',
+      message: 'open a transport: no tunnel',
+    });
   });
 
   test('is given up when its signal is aborted', async () => {

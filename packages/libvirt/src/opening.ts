@@ -1,3 +1,4 @@
+import type { Duplex } from 'node:stream';
 import { Channel } from './channel.ts';
 import type { ChannelConfig, ChannelEvents } from './channel.ts';
 import { LibvirtError } from './errors.ts';
@@ -35,7 +36,8 @@ export async function openChannel(opening: Opening): Promise<Channel> {
   signal.addEventListener('abort', onAbort, { once: true });
   const where = opening.options.openTransport === undefined ? chooseSocket(target) : 'the given transport';
   const timer = setTimeout(() => {
-    const text = `the daemon at ${where} did not finish opening ${target.driverUri} within ${String(openTimeoutMs)} ms`;
+    const who = opening.options.openTransport === undefined ? `the daemon at ${where}` : where;
+    const text = `${who} did not finish opening ${target.driverUri} within ${String(openTimeoutMs)} ms`;
     limit.abort(LibvirtError.client('ConnectFailed', text));
   }, openTimeoutMs);
   try {
@@ -52,7 +54,9 @@ export async function openChannel(opening: Opening): Promise<Channel> {
 async function openWithin(opening: Opening, where: string, signal: AbortSignal): Promise<Channel> {
   const { openTransport } = opening.options;
   const transport: Transport =
-    openTransport === undefined ? await openUnixSocket(where, signal) : duplexTransport(await openTransport());
+    openTransport === undefined
+      ? await openUnixSocket(where, signal)
+      : duplexTransport(await untilAborted(openTransport, signal));
   const channel = new Channel(transport, opening.config, opening.events);
   const onAbort = (): void => channel.end(LibvirtError.client('ConnectFailed', 'opening given up'));
   signal.addEventListener('abort', onAbort, { once: true });
@@ -66,6 +70,25 @@ async function openWithin(opening: Opening, where: string, signal: AbortSignal):
   } finally {
     signal.removeEventListener('abort', onAbort);
   }
+}
+
+/** Does not wait for a stream longer than the signal says; one that comes later is destroyed. */
+function untilAborted(open: () => Duplex | Promise<Duplex>, signal: AbortSignal): Promise<Duplex> {
+  const given = new Promise<Duplex>((resolve) => resolve(open())).catch((error: unknown) => {
+    const text = error instanceof Error ? error.message : String(error);
+    throw LibvirtError.client('ConnectFailed', `open a transport: ${text}`, { cause: error });
+  });
+  const aborted = new Promise<never>((_resolve, reject) => {
+    const giveUp = (): void => {
+      reject(LibvirtError.client('ConnectFailed', 'opening given up'));
+      given.then((stream) => stream.destroy()).catch(() => undefined);
+    };
+    if (signal.aborted) giveUp();
+    else signal.addEventListener('abort', giveUp, { once: true });
+  });
+  // Whoever aborts later, after the stream is there, ends the channel, and this promise with it.
+  aborted.catch(() => undefined);
+  return Promise.race([given, aborted]);
 }
 
 /** @source libvirt remote_driver.c doRemoteOpen: same calls in the same order */

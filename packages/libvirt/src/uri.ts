@@ -53,7 +53,7 @@ function defaultSockets(
 function sessionDirectory(environment: Readonly<Record<string, string | undefined>>): string {
   const runtime = environment['XDG_RUNTIME_DIR'];
   if (runtime !== undefined && runtime !== '') return join(runtime, 'libvirt');
-  return join(environment['HOME'] ?? '/', '.cache', 'libvirt');
+  return join(environment['XDG_CACHE_HOME'] ?? join(environment['HOME'] ?? '/', '.cache'), 'libvirt');
 }
 
 /** The first socket that exists, or the first of all, whose absence then makes the error. */

@@ -9,6 +9,7 @@ import type { ChildProcess } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import type { Vmi } from '@virtwire/vm-model';
 import { FileStore } from '../integration/support/file-store.ts';
 import { TalkingProcess, until } from '../integration/support/node-scene.ts';
@@ -24,7 +25,9 @@ const names = Array.from({ length: VMS }, (_, i) => `vm${String(i)}`);
 const podUid = (name: string): string => `11111111-0000-4000-8000-${name.padStart(12, '0')}`;
 const socketOf = (name: string): string =>
   join(root, 'p', podUid(name), 'volumes/kubernetes.io~empty-dir/sockets/launcher-sock');
-const here = (file: string): string[] => ['-C', '@virtwire/source', join(import.meta.dirname, file)];
+const RUN = ['-C', '@virtwire/source'];
+const LAUNCHERS = fileURLToPath(import.meta.resolve('./launchers-process.ts'));
+const HANDLER = fileURLToPath(import.meta.resolve('./handler-process.ts'));
 const holders: ChildProcess[] = [];
 
 /** One process with an empty /run per VM, for its pipe. */
@@ -86,8 +89,8 @@ async function measure(): Promise<void> {
   });
   writeFileSync(join(root, 'pids.json'), JSON.stringify(pids));
   writeFileSync(join(root, 'places.json'), JSON.stringify(places));
-  const launchers = new TalkingProcess(process.execPath, [...here('launchers-process.ts'), join(root, 'places.json')]);
-  const handler = new TalkingProcess(process.execPath, [...here('handler-process.ts'), root]);
+  const launchers = new TalkingProcess(process.execPath, [...RUN, LAUNCHERS, join(root, 'places.json')]);
+  const handler = new TalkingProcess(process.execPath, [...RUN, HANDLER, root]);
   try {
     await until(
       'launchers and handler are up',
@@ -109,6 +112,7 @@ async function measure(): Promise<void> {
 async function measureStarts(handler: TalkingProcess): Promise<void> {
   const store = new FileStore(join(root, 'vmis'));
   const handedOver = new Map<string, number>();
+  const { cpuMs: cpuBeforeMs } = await statsOf(handler);
   for (const name of names) {
     handedOver.set(name, Date.now());
     store.put(vmi(name));
@@ -127,7 +131,8 @@ async function measureStarts(handler: TalkingProcess): Promise<void> {
   print(`${title}, median`, `${percentile(times, 0.5).toFixed(0)} ms`, '');
   print(`${title}, P95`, `${percentile(times, 0.95).toFixed(0)} ms`, `${String(START_P95_BUDGET_MS)} ms at 100`);
   await sleep(2_000);
-  const { writes, rssMiB } = await statsOf(handler);
+  const { writes, rssMiB, cpuMs } = await statsOf(handler);
+  print('handler CPU per start', `${((cpuMs - cpuBeforeMs) / VMS).toFixed(1)} ms`, '');
   print('VMI writes per start, to Running', (writes / VMS).toFixed(2), '2');
   print('handler RSS', `${rssMiB.toFixed(0)} MiB`, `${RSS_BUDGET_MIB.toFixed(0)} MiB`);
 }

@@ -1,6 +1,5 @@
 /** Every code of {@link HandlerError}; the README lists the same ones. */
 export const HANDLER_ERROR_CODES = [
-  'AlreadyExists',
   'Conflict',
   'CriticalNetwork',
   'GhostRecord',
@@ -8,7 +7,6 @@ export const HANDLER_ERROR_CODES = [
   'Invalid',
   'Irrecoverable',
   'LauncherUnreachable',
-  'LauncherRefused',
   'NotFound',
   'NotifyPipe',
   'NotifyServer',

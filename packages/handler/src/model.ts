@@ -1,20 +1,15 @@
-import type { Domain, Vmi, VmiPhase } from '@virtwire/vm-model';
+import type { Vmi, VmiPhase } from '@virtwire/vm-model';
 
 export type {
   Condition,
   Domain,
-  DomainDisk,
   DomainInterface,
-  MigrationState,
   Network,
-  ObjectMeta,
   PersistentVolumeClaimInfo,
-  Timestamp,
   Vmi,
   VmiInterface,
   VmiInterfaceStatus,
   VmiPhase,
-  VmiSpec,
   VmiStatus,
   Volume,
   VolumeStatus,
@@ -31,12 +26,6 @@ export interface ObjectRef {
 /** Key of an object in stores and queues. */
 export function objectKey(meta: { readonly namespace: string; readonly name: string }): string {
   return `${meta.namespace}/${meta.name}`;
-}
-
-/** Namespace and name of a key; a key without a slash is a name. */
-export function splitKey(key: string): { namespace: string; name: string } {
-  const at = key.indexOf('/');
-  return at < 0 ? { namespace: '', name: key } : { namespace: key.slice(0, at), name: key.slice(at + 1) };
 }
 
 /** Reference to a VMI for events and logs. */
@@ -59,11 +48,6 @@ export function isFinal(vmi: Vmi): boolean {
 /** True when the VMI runs without root rights in its pod. */
 export function isNonRoot(vmi: Vmi): boolean {
   return Number(vmi.status?.runtimeUser ?? 0) !== 0 || vmi.metadata.annotations?.['kubevirt.io/nonroot'] !== undefined;
-}
-
-/** UID that the launcher wrote into the domain; empty when it wrote none. */
-export function domainUid(domain: Domain): string {
-  return domain.Spec.Metadata.KubeVirt.UID ?? '';
 }
 
 /** API time of a clock reading: whole seconds, UTC. */

@@ -4,11 +4,13 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import type { Vmi, VmiPhase } from '@virtwire/vm-model';
 import { FileStore } from './file-store.ts';
 
-const SUPPORT = import.meta.dirname;
-const ROOT = resolve(SUPPORT, '../../../..');
+const ROOT = resolve(import.meta.dirname, '../../../..');
+const HANDLER = fileURLToPath(import.meta.resolve('./handler-process.ts'));
+const LAUNCHER = fileURLToPath(import.meta.resolve('./launcher-process.ts'));
 
 /** Waits for a condition; throws with `what` when the deadline passes. */
 export async function until(what: string, condition: () => boolean, deadlineMs = 15_000): Promise<void> {
@@ -71,7 +73,7 @@ export class NodeScene implements AsyncDisposable {
 
   async startHandler(settings: object = {}, isUp = true): Promise<TalkingProcess> {
     const json = JSON.stringify({ root: this.root, stepMs: 0, ...settings });
-    const args = ['-C', '@virtwire/source', join(SUPPORT, 'handler-process.ts'), json];
+    const args = ['-C', '@virtwire/source', HANDLER, json];
     this.#handler = new TalkingProcess(process.execPath, args);
     const handler = this.#handler;
     if (isUp) {
@@ -95,7 +97,7 @@ export class NodeScene implements AsyncDisposable {
     const socket = this.socketOf(name);
     mkdirSync(dirname(socket), { recursive: true });
     const script = 'mount -t tmpfs tmpfs /run && mkdir /run/kubevirt && exec "$@"';
-    const node = [process.execPath, '-C', '@virtwire/source', join(SUPPORT, 'launcher-process.ts'), socket];
+    const node = [process.execPath, '-C', '@virtwire/source', LAUNCHER, socket];
     const launcher = new TalkingProcess('unshare', ['--mount', 'sh', '-c', script, 'sh', ...node]);
     this.#launchers.set(name, launcher);
     await until(`launcher ${name} is ready`, () => launcher.said('ready').length > 0).catch((error: unknown) => {

@@ -7,7 +7,7 @@ const SOCKETS_DIR = 'volumes/kubernetes.io~empty-dir/sockets';
 /** Name of a launcher's command socket. */
 export const LAUNCHER_SOCKET = 'launcher-sock';
 /** Marker that the watchdog leaves beside a socket that has been dead for too long. */
-export const UNRESPONSIVE_MARKER = 'launcher-unresponsive';
+const UNRESPONSIVE_MARKER = 'launcher-unresponsive';
 
 const MARKER_MODE = 0o644;
 
@@ -19,7 +19,7 @@ export interface SocketPlace {
 }
 
 /** Directory of a pod's launcher sockets. */
-export function socketsDirectory(podsDir: string, podUid: string): string {
+function socketsDirectory(podsDir: string, podUid: string): string {
   return path.join(podsDir, podUid, SOCKETS_DIR);
 }
 

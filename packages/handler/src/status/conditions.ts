@@ -1,13 +1,8 @@
-import type { Condition, Vmi } from '../model.ts';
+import type { Condition } from '../model.ts';
 
 /** Finds a condition by its type. */
 export function findCondition(conditions: readonly Condition[], type: string): Condition | undefined {
   return conditions.find((condition) => condition.type === type);
-}
-
-/** True when the VMI has the condition with status True. */
-export function hasCondition(vmi: Vmi, type: string): boolean {
-  return findCondition(vmi.status?.conditions ?? [], type)?.status === 'True';
 }
 
 /** The list without a type of condition; the same list when it is not in it. */

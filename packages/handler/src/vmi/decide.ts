@@ -15,7 +15,7 @@ const SLOW_START_MS = 300_000;
 const ALIVE_EXCEPT: ReadonlySet<string> = new Set(['Shutoff', 'Crashed', '']);
 
 /** Text of the error that follows the end of a domain that cannot be saved. */
-export const IRRECOVERABLE = 'VMI is irrecoverable due to failed post-copy migration';
+const IRRECOVERABLE = 'VMI is irrecoverable due to failed post-copy migration';
 
 const debug = (message: string): Note => ({ level: 'debug', message });
 const info = (message: string): Note => ({ level: 'info', message });

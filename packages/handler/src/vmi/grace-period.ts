@@ -1,7 +1,7 @@
 import type { Domain, Vmi } from '../model.ts';
 
 /** Seconds between two shutdown signals to the same guest. */
-export const SHUTDOWN_RESEND_SECONDS = 5;
+const SHUTDOWN_RESEND_SECONDS = 5;
 
 /** Where a graceful shutdown stands. */
 export type GracePeriod =

@@ -18,7 +18,7 @@ function attachmentOf(iface: VmiInterface, config: ClusterConfig): string | unde
  *
  * @source KubeVirt v1.9.0 pkg/network/domainspec (DomainAttachmentByInterfaceName)
  */
-export function domainAttachments(vmi: Vmi, config: ClusterConfig): Map<string, string> {
+function domainAttachments(vmi: Vmi, config: ClusterConfig): Map<string, string> {
   const attachments = new Map<string, string>();
   for (const iface of vmi.spec.domain.devices.interfaces ?? []) {
     const attachment = attachmentOf(iface, config);
@@ -28,7 +28,7 @@ export function domainAttachments(vmi: Vmi, config: ClusterConfig): Map<string, 
 }
 
 /** Names of volumes whose claim is preallocated, in the order of the status. */
-export function preallocatedVolumes(vmi: Vmi): string[] {
+function preallocatedVolumes(vmi: Vmi): string[] {
   return (vmi.status?.volumeStatus ?? [])
     .filter((volume) => volume.persistentVolumeClaimInfo?.preallocated === true)
     .map((volume) => volume.name);

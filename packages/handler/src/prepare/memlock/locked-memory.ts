@@ -34,7 +34,7 @@ function vcpus({ spec }: Vmi): bigint {
 }
 
 /** Number of devices that are passed through to the guest. */
-export function vfioDevices({ spec }: Vmi): number {
+function vfioDevices({ spec }: Vmi): number {
   const { gpus = [], hostDevices = [], interfaces = [] } = spec.domain.devices;
   return gpus.length + hostDevices.length + interfaces.filter((iface) => iface.sriov !== undefined).length;
 }

@@ -19,9 +19,6 @@ import { createGuestNetwork } from './network/guest-network.ts';
 
 const ARCHITECTURES: Readonly<Record<string, Architecture>> = { x64: 'amd64', arm64: 'arm64', s390x: 's390x' };
 
-/** A pod's first define lets libvirt probe QEMU, which takes longer than making the cloud-init image. */
-const EARLY_IMAGE_MS = 10;
-
 /** What turns VMIs into domains that can start, and what it keeps running for them. */
 export interface Preparation extends VmiPreparation<SyncOptions>, AsyncDisposable {}
 
@@ -105,7 +102,7 @@ export function createPreparation(
       log,
       readPodCpuSet,
       libvirtVersion,
-      earlyImageMs: EARLY_IMAGE_MS,
+      makesImageEarly: true,
       async prepareNetwork(vmi, spec, options) {
         const interfaces = spec.Devices.Interfaces ?? [];
         const attachments = options?.interfaceDomainAttachment ?? {};

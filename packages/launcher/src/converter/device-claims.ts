@@ -8,7 +8,7 @@ import type { ClaimedDevice, DeviceClaims } from './circumstances.ts';
 import { nonEmpty } from './non-empty.ts';
 
 /** Where the kubelet shows a pod the devices that its resource claims got. */
-export const DEVICE_ATTRIBUTES_DIR = '/var/run/kubernetes.io/dra-device-attributes';
+const DEVICE_ATTRIBUTES_DIR = '/var/run/kubernetes.io/dra-device-attributes';
 
 const SUFFIX = '-metadata.json';
 const SUPPORTED_VERSION = 'metadata.resource.k8s.io/v1alpha1';

@@ -11,7 +11,7 @@ const VRAM_KIB = 16_384;
  *
  * @source KubeVirt v1.9.0 pkg/virt-launcher/virtwrap/converter/compute/graphics.go
  */
-export function hasGraphics(vmi: Vmi, context: ConverterContext): boolean {
+function hasGraphics(vmi: Vmi, context: ConverterContext): boolean {
   return vmi.spec.domain.devices.autoattachGraphicsDevice !== false && !context.isCrossArchitecture;
 }
 

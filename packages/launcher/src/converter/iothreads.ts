@@ -27,7 +27,7 @@ export interface IoThreadCounts {
  *
  * @source KubeVirt v1.9.0 pkg/virt-launcher/virtwrap/converter/iothreads/iothreads.go
  */
-export function ioThreadCounts(vmi: Vmi): IoThreadCounts {
+function ioThreadCounts(vmi: Vmi): IoThreadCounts {
   if (supplementalPoolSize(vmi) > 0) return { shared: 0, dedicated: 0 };
   const dedicated = dedicatedDisks(vmi).length;
   const others = (vmi.spec.domain.devices.disks?.length ?? 0) - dedicated;

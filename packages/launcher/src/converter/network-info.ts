@@ -6,7 +6,7 @@ import { type NetworkInfoJson, parseNetworkInfo } from './circumstances-json.ts'
 import type { NetworkDeviceInfo } from './circumstances.ts';
 
 /** The pod annotation of that name, as the kubelet writes it. */
-export const NETWORK_INFO = '/etc/podinfo/network-info';
+const NETWORK_INFO = '/etc/podinfo/network-info';
 
 const FAILURE =
   'failed to create SR-IOV hostdevices: failed to create PCI address pool with network status from file: ';

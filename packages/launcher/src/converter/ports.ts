@@ -38,7 +38,7 @@ export function countHotplugPorts(vmi: Vmi, spec: DomainSpec): HotplugPorts | un
 }
 
 /** Whether the machine of a VMI has PCI Express ports; without a named machine it has. */
-export function supportsPcieHotplug(vmi: Vmi): boolean {
+function supportsPcieHotplug(vmi: Vmi): boolean {
   const architecture = vmi.spec.architecture ?? '';
   if (architecture !== 'amd64' && architecture !== 'arm64' && architecture !== '') return false;
   const { machine } = vmi.spec.domain;

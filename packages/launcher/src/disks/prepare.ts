@@ -16,6 +16,8 @@ import type { DiskDeps } from './ports.ts';
 export interface PreStartHooks {
   /** Sidecars may change the seed data. */
   readonly preCloudInitIso?: (vmi: Vmi, data: CloudInitData | undefined) => Promise<CloudInitData | undefined>;
+  /** Told the seed data as soon as it is known, and its directory is there. */
+  readonly onCloudInit?: (data: CloudInitData) => void;
   /** Second phase of the pod network: completes the domain's interfaces. */
   readonly prepareNetwork: (vmi: Vmi, spec: DomainSpec) => Promise<DomainSpec>;
 }
@@ -50,8 +52,9 @@ export async function prepareDisks(
     }
   };
   const cloudInit = await prepareCloudInit(deps, vmi, hooks, step);
-  if (cloudInit !== undefined && circumstances.isMigrationTarget) {
-    await writeEmptyCloudInitImage(deps, vmi, cloudInit);
+  if (cloudInit !== undefined) {
+    if (circumstances.isMigrationTarget) await writeEmptyCloudInitImage(deps, vmi, cloudInit);
+    else hooks.onCloudInit?.(cloudInit);
   }
   await step('', () => writeIgnition(deps, vmi));
   const networked = await step('preparing the pod network failed: ', () => hooks.prepareNetwork(vmi, spec));

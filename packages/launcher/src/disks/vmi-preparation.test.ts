@@ -60,7 +60,7 @@ function preparationCases(family: string): readonly (readonly [string, Input, Ou
 function preparationIn(
   world: DiskWorld,
   input: Pick<Input, 'vmi' | 'config' | 'noHypervisorDevice'>,
-  extra: { readonly earlyImageMs?: number } = {},
+  extra: { readonly makesImageEarly?: boolean } = {},
 ): ReturnType<typeof createVmiPreparation> {
   const { hostArchitecture, hypervisor, environment } = circumstancesFromJson(input.vmi, {}, undefined);
   return createVmiPreparation(
@@ -137,23 +137,23 @@ describe.each(['launcher-cloudinit', 'launcher-sync'])(
   },
 );
 
-describe('a define that takes long', () => {
+describe('the cloud-init image made early', () => {
   const disks = [{ name: 'ci', disk: { bus: 'virtio' as const } }];
   const noCloud = { name: 'ci', cloudInitNoCloud: { userData: 'x' } };
   const configDrive = { name: 'ci', cloudInitConfigDrive: { userData: 'x' } };
   const tagged = [{ name: 'n', deviceName: 'd/d', tag: 't' }];
 
   test.each([
-    ['a seed without addresses is made meanwhile', noCloud, tagged, 1],
-    ['so is a config drive where nothing is tagged', configDrive, [], 1],
-    ['one that shows the addresses of tagged devices waits', configDrive, tagged, 0],
+    ['a seed without addresses', noCloud, tagged, 1],
+    ['a config drive where nothing is tagged', configDrive, [], 1],
+    ['not one that shows the addresses of tagged devices', configDrive, tagged, 0],
   ])('%s', async (_title, volume, gpus, early) => {
     using world = createDiskWorld({});
     const vmi: Vmi = {
       metadata: { name: 'vm', namespace: 'ns', uid: 'u' },
       spec: { domain: { devices: { disks, gpus } }, volumes: [volume] },
     };
-    const preparation = preparationIn(world, { vmi }, { earlyImageMs: 0 });
+    const preparation = preparationIn(world, { vmi }, { makesImageEarly: true });
     const { log } = world.deps;
     await preparation.preStart(vmi, emptyDomainSpec(), undefined, log);
     await sleep(50);

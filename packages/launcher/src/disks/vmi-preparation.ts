@@ -8,7 +8,6 @@ import { resolveConverterContext } from '../converter/resolve-context.ts';
 import type { VmiPreparation } from '../domain/sync.ts';
 import type { CloudInitData } from './cloud-init-source.ts';
 import { needsDefinedDomain } from './cloud-init-image.ts';
-import { type EarlyWork, startEarlyWork } from './early-work.ts';
 import { linkImageVolumes } from './image-volumes.ts';
 import type { DiskDeps } from './ports.ts';
 import { type TrackingDeps, ensureTrackingOverlays } from './tracking-overlays.ts';
@@ -22,10 +21,10 @@ export interface VmiPreparationDeps extends DiskDeps, TrackingDeps {
   /** libvirt's number of its own release; without it the domain is defined as converted. */
   readonly libvirtVersion?: () => Promise<bigint>;
   /**
-   * Time after which the cloud-init image is made beside a define that takes longer; without it, it is made after the
-   * define.
+   * Makes the cloud-init image beside everything that comes before the start, where it does not depend on the define;
+   * the model makes it after the define, and the tool takes a tenth of a second whatever it packs.
    */
-  readonly earlyImageMs?: number;
+  readonly makesImageEarly?: boolean;
   /** Second phase of the pod network: gives the domain's interfaces their taps, MACs and MTUs. */
   readonly prepareNetwork: (vmi: Vmi, spec: DomainSpec, options: ConverterOptions | undefined) => Promise<DomainSpec>;
 }
@@ -46,12 +45,13 @@ export function createVmiPreparation(
   const collector = createCircumstanceCollector(deps, config.facts);
   let circumstances: Circumstances | undefined;
   let cloudInit: CloudInitData | undefined;
-  let earlyImage: EarlyWork | undefined;
+  let earlyImage: Promise<void> | undefined;
 
-  function startEarlyImage(vmi: Vmi, spec: DomainSpec, log: DiskDeps['log']): EarlyWork | undefined {
-    const data = cloudInit;
-    if (deps.earlyImageMs === undefined || data === undefined || needsDefinedDomain(vmi, data)) return undefined;
-    return startEarlyWork(deps.earlyImageMs, () => prepareStart({ ...deps, log }, vmi, data, spec));
+  function startImage(vmi: Vmi, data: CloudInitData, spec: DomainSpec, log: DiskDeps['log']): void {
+    if (deps.makesImageEarly !== true || needsDefinedDomain(vmi, data)) return;
+    earlyImage = prepareStart({ ...deps, log }, vmi, data, spec);
+    // Whoever waits for it gets the failure.
+    earlyImage.catch(() => undefined);
   }
 
   async function collect(vmi: Vmi, options: ConverterOptions | undefined): Promise<Circumstances> {
@@ -66,8 +66,8 @@ export function createVmiPreparation(
 
   return {
     async convert(vmi, options) {
-      // The define that it was started beside failed.
-      await earlyImage?.cancel();
+      // Left over from a sync that failed.
+      await earlyImage?.catch(() => undefined);
       earlyImage = undefined;
       if (config.usesImageVolumes) await linkImageVolumes(deps, vmi);
       circumstances = await collect(vmi, options);
@@ -77,22 +77,19 @@ export function createVmiPreparation(
       circumstances ??= await collect(vmi, options);
       const hooks: PreStartHooks = {
         prepareNetwork: (owner, domain) => deps.prepareNetwork(owner, domain, options),
+        onCloudInit: (data) => startImage(vmi, data, spec, log),
         ...(deps.preCloudInitIso === undefined ? {} : { preCloudInitIso: deps.preCloudInitIso }),
       };
       const prepared = await prepareDisks({ ...deps, log }, vmi, spec, circumstances, hooks);
       cloudInit = prepared.cloudInit;
-      const completed =
-        deps.libvirtVersion === undefined
-          ? prepared.spec
-          : completeForLibvirt(prepared.spec, await deps.libvirtVersion());
-      earlyImage = startEarlyImage(vmi, completed, log);
-      return completed;
+      if (deps.libvirtVersion === undefined) return prepared.spec;
+      return completeForLibvirt(prepared.spec, await deps.libvirtVersion());
     },
     async beforeStart(vmi, defined, log) {
       const early = earlyImage;
       earlyImage = undefined;
       if (early === undefined) await prepareStart({ ...deps, log }, vmi, cloudInit, defined);
-      else await early.finish();
+      else await early;
     },
   };
 }

@@ -12,7 +12,10 @@ export interface HandlerConfig {
   readonly watchdogTimeoutMs: number;
   /** Period of the best-effort domain resync. Default 300 s. */
   readonly domainResyncPeriodMs: number;
-  /** Workers of the VM controller. Default 10. */
+  /**
+   * VMs that are worked on at a time. Default 64: a worker costs nothing while it waits for a launcher, and launchers
+   * that hang must not hold up the others (KubeVirt's is 10).
+   */
   readonly workers: number;
   /** Unix socket or TCP address (`host:port`) that answers `/healthz`; undefined = none. */
   readonly health: string | undefined;
@@ -29,7 +32,7 @@ export const DEFAULT_HANDLER_CONFIG: Omit<HandlerConfig, 'nodeName'> = {
   podsDir: '/pods',
   watchdogTimeoutMs: 30_000,
   domainResyncPeriodMs: 300_000,
-  workers: 10,
+  workers: 64,
   health: undefined,
   ownPodIp: undefined,
   hostCpuModel: '',

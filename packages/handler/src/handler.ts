@@ -1,6 +1,7 @@
 import * as fs from 'node:fs';
 import * as path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { SafePath } from '@virtwire/host';
 import { WorkQueue } from '@virtwire/kube';
 import { createNotifyPipe } from '@virtwire/notify-pipe-proxy';
 import { objectFields } from '@virtwire/telemetry';
@@ -66,9 +67,10 @@ function pipeOpener(gate: NotifyGate, log: Logger): OpenPipe {
     const door = gate.openDoor({ namespace, name, uid });
     const pipeLog = log.child(objectFields({ kind: 'VirtualMachineInstance', metadata: owner }));
     try {
+      using root = SafePath.openRoot(launcher.rootPath);
       const pipe = await createNotifyPipe(
         { log: pipeLog, sink: (connection) => door.accept(connection) },
-        { pod: { pid: launcher.pid }, ...(nonRoot ? { owner: { uid: QEMU_ID, gid: QEMU_ID } } : {}) },
+        { pod: { root }, ...(nonRoot ? { owner: { uid: QEMU_ID, gid: QEMU_ID } } : {}) },
       );
       return {
         [Symbol.asyncDispose]: async () => {

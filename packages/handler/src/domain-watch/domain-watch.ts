@@ -36,6 +36,7 @@ export interface DomainWatchConfig {
 const PROBES_AT_ONCE = 16;
 /** Dial, version check and call of one probe. */
 const DIAL_LIMIT_MS = 5_000;
+const STOP_LIMIT_MS = 1_000;
 /** An adopted launcher that does not answer is asked again, at growing distances. */
 const FIRST_RETRY_MS = 250;
 const MAX_RETRY_MS = 10_000;
@@ -93,7 +94,8 @@ export class DomainWatch implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stop.abort();
-    await Promise.allSettled(this.#tasks);
+    // A probe of a launcher that hangs ends with its connection, which is closed next.
+    await Promise.race([Promise.allSettled(this.#tasks), sleep(STOP_LIMIT_MS, undefined, { ref: false })]);
   }
 
   #run(task: Promise<void>): void {
@@ -208,6 +210,7 @@ export class DomainWatch implements AsyncDisposable {
         if ((await dialSocket(record.socketFile, DIAL_LIMIT_MS)) !== 'alive') failing.push(record.socketFile);
         else await this.#ping(record);
       });
+      for (const uid of this.#hung) if (!this.#deps.launchers.info(uid)) this.#hung.delete(uid);
       for (const socket of watchdog.tick(this.#deps.now(), failing)) {
         const record = this.#deps.records.findBySocket(socket);
         if (record !== undefined) this.markGone(record);

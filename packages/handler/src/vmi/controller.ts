@@ -91,6 +91,7 @@ class Controller implements VmController {
       }
     }
     if (pass.dropsDomain) this.#deps.domains.drop(pass.key);
+    if (!pass.exists) this.#deps.domains.forget(pass.key);
     if (syncError === undefined && plan.isSync === true && observed.domain.state !== 'unknown') {
       pass.log.debug('Synchronization loop succeeded.');
     }

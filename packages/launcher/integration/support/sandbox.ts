@@ -40,7 +40,7 @@ export interface Ear extends AsyncDisposable {
 }
 
 /** Creates an ear for a pipe; closed. */
-export function createEar(pipe: string): Ear {
+function createEar(pipe: string): Ear {
   const domains: HeardEvent[] = [];
   const k8sEvents: { reason: string; message: string }[] = [];
   let server: NotifyServer | undefined;

@@ -11,7 +11,7 @@ const MAX_TEXT_CHARS = 64 * 1024;
  * The `return` member of an agent's reply; undefined when the text is no JSON object, is too long or has none.
  * Integers beyond a double's precision come as bigint.
  */
-export function parseReturn(reply: string): unknown {
+function parseReturn(reply: string): unknown {
   if (reply.length > MAX_REPLY_CHARS) return undefined;
   try {
     const value = parseJson(reply);

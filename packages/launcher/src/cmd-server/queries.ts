@@ -17,7 +17,7 @@ export interface QueryRpcDeps {
 }
 
 /** libvirt's number of a hypervisor version as text: `QEMU 7.2.22`. */
-export function renderQemuVersion(version: bigint): string {
+function renderQemuVersion(version: bigint): string {
   return `QEMU ${version / 1_000_000n}.${(version / 1_000n) % 1_000n}.${version % 1_000n}`;
 }
 

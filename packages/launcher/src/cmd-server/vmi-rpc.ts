@@ -7,7 +7,7 @@ import { LauncherError } from '../errors.ts';
 import { wireError } from './wire-error.ts';
 
 /** Answer to a request whose VMI cannot be read. */
-export const NO_VMI_TEXT = 'No valid vmi object present in command server request';
+const NO_VMI_TEXT = 'No valid vmi object present in command server request';
 
 /** What an RPC about a VMI says to the log. */
 export interface RpcTexts {

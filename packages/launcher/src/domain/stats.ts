@@ -7,7 +7,7 @@ import { statsObject } from './stats-json.ts';
 import { createTimedCache } from './timed-cache.ts';
 
 /** How long an answer about statistics is served again. */
-export const STATS_LIFETIME_MS = 3_250;
+const STATS_LIFETIME_MS = 3_250;
 /** CPU_TOTAL, BALLOON, VCPU, INTERFACE, BLOCK, DIRTYRATE. */
 const STATS_TYPES = 2 | 4 | 8 | 16 | 32 | 512;
 /** RUNNING and PAUSED. */

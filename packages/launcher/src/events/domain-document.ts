@@ -4,7 +4,7 @@ import type { ShownAgentFacts } from '../agent/store.ts';
 import type { AgentInterface } from '../agent/types.ts';
 
 /** API version that every Domain document carries. */
-export const DOMAIN_API_VERSION = '1.2.2';
+const DOMAIN_API_VERSION = '1.2.2';
 
 /**
  * A Domain document that knows only its name and owner.

@@ -18,7 +18,7 @@ function parseLine(line: string): GuestPanicInfo | undefined {
 }
 
 /** The last panic line of a log's text; undefined when there is none. */
-export function parseLastPanic(text: string): GuestPanicInfo | undefined {
+function parseLastPanic(text: string): GuestPanicInfo | undefined {
   const lines = text.split('\n');
   for (let i = lines.length - 1; i >= 0; i--) {
     const info = parseLine(lines[i] ?? '');

@@ -11,7 +11,7 @@ import type { EventProcessor } from './processor.ts';
 /** Events that may wait; beyond it one that only asks for a fresh look at the domain is left out. */
 export const QUEUE_LIMIT = 10;
 /** Events of the kinds that say something no later look can tell; beyond it even these are dropped. */
-export const SPECIAL_QUEUE_LIMIT = 1_000;
+const SPECIAL_QUEUE_LIMIT = 1_000;
 /** Agent updates that may wait before the poller has to. */
 const AGENT_QUEUE_LIMIT = 10;
 /** Pause before a state that could not be delivered is sent again. */
@@ -57,7 +57,7 @@ function isSpecial({ lifecycle, agent, job }: DomainEvent): boolean {
 }
 
 /** Log line of an event's arrival. `@source KubeVirt v1.9.0 pkg/virt-launcher/notify-client/client.go:528` */
-export function describeArrival({ lifecycle, agent, job }: DomainEvent): string {
+function describeArrival({ lifecycle, agent, job }: DomainEvent): string {
   if (lifecycle !== undefined) {
     const { event, detail } = lifecycle;
     return `DomainLifecycle event ${renderLifecycle(event, detail)} with event id ${event} reason ${detail} received`;

@@ -24,7 +24,7 @@ function refOf({ name, uuid, id }: Domain): DomainRef {
 }
 
 /** Bit j of byte j/8, low bit first: whether a vCPU may run on host CPU j. */
-export function cpuMapBits(map: Uint8Array, cpus: number): readonly boolean[] {
+function cpuMapBits(map: Uint8Array, cpus: number): readonly boolean[] {
   return Array.from({ length: cpus }, (_, cpu) => (((map[cpu >> 3] ?? 0) >> (cpu & 7)) & 1) === 1);
 }
 

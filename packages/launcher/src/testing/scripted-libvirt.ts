@@ -46,7 +46,7 @@ export function raise(error: NonNullable<ScriptedAnswer['error']>): never {
 }
 
 /** Flattens nested guest info (`os: {name}`, `users: [...]`) into libvirt's typed parameters. */
-export function guestInfoParams(info: unknown): Params {
+function guestInfoParams(info: unknown): Params {
   const params = new Map<string, ParamValue>();
   const listName: Readonly<Record<string, string>> = { users: 'user', interfaces: 'if', addrs: 'addr' };
   const put = (prefix: string, value: unknown): void => {

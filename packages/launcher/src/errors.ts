@@ -1,6 +1,5 @@
 /** Every failure code of the launcher package. */
 export type LauncherErrorCode =
-  | 'AgentFailed'
   | 'BadFlag'
   | 'BadRequest'
   | 'CmdServerFailed'
@@ -13,11 +12,8 @@ export type LauncherErrorCode =
   | 'LibvirtUnavailable'
   | 'NetworkFailed'
   | 'NotSupportedYet'
-  | 'NotifyFailed'
-  | 'NotifyRefused'
   | 'SimulatedCrash'
-  | 'StatsUnavailable'
-  | 'SyncFailed';
+  | 'StatsUnavailable';
 
 /** Every failure that leaves this package. `code` is stable; `message` is for people and goes over the wire unchanged. */
 export class LauncherError extends Error {

@@ -74,6 +74,7 @@ describeIf('a sandbox', () => {
       podUid,
       hostname: 'vm1',
       args: [join(SANDBOX_ROOT, node), '-e', PROGRAM],
+      binDir: join(SANDBOX_ROOT, 'node_modules', '.bin'),
       env: [],
       binds: [
         { source: root, destination: SANDBOX_ROOT, readonly: true },

@@ -22,18 +22,12 @@ const manifest: Vmi = {
     ],
   },
 };
-const installation = {
-  ...{ root: '/checkout', node: 'node_modules/.bin/node', nodeArgs: ['-C', '@virtwire/source'] },
-  ...{ launcher: 'packages/launcher/src/main.ts' },
-};
+const program = { command: ['/usr/lib/virtwire/.cache/launcher/virt-launcher'] };
 const admitted = admitVmi(manifest, NOW, 'amd64');
 
 test('the launcher gets the command line of a pod, with the padding of the grace period', () => {
-  const { args, env, user } = launcherCommand(admitted, installation, { kvmWorks: false });
-  expect(args.slice(0, 4)).toEqual([
-    ...['/usr/lib/virtwire/node_modules/.bin/node', '-C', '@virtwire/source'],
-    '/usr/lib/virtwire/packages/launcher/src/main.ts',
-  ]);
+  const { args, env, user } = launcherCommand(admitted, program, { kvmWorks: false });
+  expect(args.slice(0, 2)).toEqual(['/usr/lib/virtwire/.cache/launcher/virt-launcher', '--qemu-timeout']);
   expect(args.join(' ')).toContain('--grace-period-seconds 22');
   expect(args).toEqual(expect.arrayContaining(['--run-as-nonroot', '--image-volume', '--allow-emulation']));
   expect(env).toContain('XDG_RUNTIME_DIR=/var/run');
@@ -41,7 +35,7 @@ test('the launcher gets the command line of a pod, with the padding of the grace
 });
 
 test('with KVM no emulation is allowed', () => {
-  expect(launcherCommand(admitted, installation, { kvmWorks: true }).args).not.toContain('--allow-emulation');
+  expect(launcherCommand(admitted, program, { kvmWorks: true }).args).not.toContain('--allow-emulation');
 });
 
 test('a manifest is completed as the admission webhook would', () => {

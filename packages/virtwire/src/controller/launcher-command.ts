@@ -1,6 +1,5 @@
 import type { Vmi } from '@virtwire/vm-model';
-import type { Installation } from '../sandbox/installation.ts';
-import { SANDBOX_ROOT } from '../sandbox/installation.ts';
+import type { LauncherProgram } from '../sandbox/launcher-bundle.ts';
 
 const DEFAULT_GRACE_SECONDS = 30;
 /** The launcher waits this much longer than the guest may take. `@source KubeVirt v1.9.0 pkg/virt-controller/services/template.go` */
@@ -30,13 +29,13 @@ function podNameOf(vmi: Vmi): string {
 }
 
 /**
- * The command line that virt-controller gives the compute container, with the checkout's launcher as program.
+ * The command line that virt-controller gives the compute container, with our launcher as program.
  *
  * @source KubeVirt v1.9.0 pkg/virt-controller/services/template.go:452
  */
 export function launcherCommand(
   vmi: Vmi,
-  installation: Pick<Installation, 'node' | 'nodeArgs' | 'launcher'>,
+  program: Pick<LauncherProgram, 'command'>,
   options: { readonly kvmWorks: boolean },
 ): LauncherCommand {
   const { name, namespace, uid, annotations } = vmi.metadata;
@@ -60,10 +59,8 @@ export function launcherCommand(
     ...(filters === undefined ? [] : [['--libvirt-log-filters', filters]]),
     ...(options.kvmWorks ? [] : [['--allow-emulation']]),
   ];
-  const program = [installation.node, installation.launcher].map((path) => `${SANDBOX_ROOT}/${path}`);
-  const [node = '', main = ''] = program;
   return {
-    args: [node, ...installation.nodeArgs, main, ...flags.flat()],
+    args: [...program.command, ...flags.flat()],
     env: [...(user === 0 ? [] : NONROOT_DIRS), `POD_NAME=${podNameOf(vmi)}`],
     user,
   };

@@ -9,6 +9,7 @@ import { manifestError } from '../manifest/problem.ts';
 import { launcherDevices } from '../sandbox/devices.ts';
 import type { Installation } from '../sandbox/installation.ts';
 import { SANDBOX_ROOT } from '../sandbox/installation.ts';
+import type { LauncherProgram } from '../sandbox/launcher-bundle.ts';
 import { createSandbox, removeSandbox } from '../sandbox/sandbox.ts';
 import type { SandboxDeps } from '../sandbox/sandbox.ts';
 import { probeLauncher } from './readiness.ts';
@@ -22,6 +23,7 @@ export const KEEP_ANNOTATION = 'virtwire.io/keep';
 /** What sandboxes of VMs are made with. */
 export interface VmSandboxDeps extends SandboxDeps {
   readonly installation: Installation;
+  readonly program: LauncherProgram;
   readonly kvmWorks: boolean;
 }
 
@@ -40,11 +42,12 @@ export function vmSandboxes(deps: VmSandboxDeps): SandboxPort {
       const [problem, ...others] = files.problems;
       if (problem !== undefined) throw manifestError([problem, ...others]);
       for (const path of files.toCreate) mkdirSync(path, { recursive: true });
-      const command = launcherCommand(vmi, deps.installation, { kvmWorks: deps.kvmWorks });
+      const command = launcherCommand(vmi, deps.program, { kvmWorks: deps.kvmWorks });
       const logFile = launcherLogOf(deps.layout, keyOf(vmi));
       touch(logFile);
       const sandbox = await createSandbox(deps, {
         ...command,
+        binDir: deps.program.binDir,
         podUid,
         hostname: podHostname(vmi),
         binds: [{ source: deps.installation.root, destination: SANDBOX_ROOT, readonly: true }, ...files.binds],

@@ -30,6 +30,7 @@ const spec: SandboxSpec = {
   etcDir: '/run/etc',
   netnsPath: '/run/netns/virtwire-pod-1',
   args: ['/bin/launcher', '--name', 'vm1'],
+  binDir: '/usr/lib/virtwire/node_modules/.bin',
   env: ['XDG_RUNTIME_DIR=/var/run'],
   binds: [{ source: '/images/a', destination: '/var/run/kubevirt-image-volume/disk_0', readonly: true }],
   devices: [{ path: '/dev/net/tun', major: 10, minor: 200 }],

@@ -18,6 +18,8 @@ export interface SandboxSpec {
   readonly etcDir: string;
   readonly netnsPath: string;
   readonly args: readonly string[];
+  /** Directory of programs that is looked into before the usual ones. */
+  readonly binDir: string;
   /** `NAME=value`, after PATH and HOSTNAME. */
   readonly env: readonly string[];
   readonly binds: readonly SandboxBind[];
@@ -177,7 +179,7 @@ export function renderOciConfig(spec: SandboxSpec): object {
       terminal: false,
       user: { uid: spec.user, gid: spec.user, additionalGids: [107] },
       args: spec.args,
-      env: [`PATH=${PATH}`, `HOSTNAME=${spec.hostname}`, ...spec.env],
+      env: [`PATH=${spec.binDir}:${PATH}`, `HOSTNAME=${spec.hostname}`, ...spec.env],
       cwd: '/',
       noNewPrivileges: true,
       // Ambient as well: there is no file capability on a launcher that runs from a checkout.

@@ -21,6 +21,7 @@ export interface SandboxRequest {
   readonly podUid: string;
   readonly hostname: string;
   readonly args: readonly string[];
+  readonly binDir: string;
   readonly env: readonly string[];
   readonly binds: readonly SandboxBind[];
   readonly devices: readonly HostDevice[];

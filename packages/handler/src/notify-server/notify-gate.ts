@@ -41,7 +41,7 @@ const CHECK_PERIOD_MS = 5_000;
 const MAX_FAILURES = 10;
 const STABLE_RUN_MS = 60_000;
 const STOP_LIMIT_MS = 10_000;
-const RESTART_STEP_MS = 200;
+const RESTART_STEP_MS = 100;
 /** How long connections that are open may go on once their door is closed. */
 const LINGER_MS = 30_000;
 
@@ -124,8 +124,13 @@ class Gate implements NotifyGate {
       door.entrance?.[Symbol.dispose]();
       door.entrance = undefined;
     }
-    await this.#server?.stop(STOP_LIMIT_MS);
+    const server = this.#server;
     this.#server = undefined;
+    try {
+      await server?.stop(STOP_LIMIT_MS);
+    } catch (error) {
+      this.#deps.log.warn({ reason: errorText(error) }, 'the old notify server did not stop cleanly');
+    }
   }
 
   /** What is wrong with the socket file; undefined when it is still ours. @source notify-server/server.go */

@@ -15,6 +15,7 @@ import { createGraph } from './graph.ts';
 import type { LauncherGraph } from './graph.ts';
 import { connectToDaemon } from './libvirt-daemon/connect.ts';
 import { libvirtPort } from './libvirt-daemon/libvirt-adapter.ts';
+import { FIRMWARE_LOG_VERBOSITY, forwardFirmwareLog } from './libvirt-daemon/seabios-log.ts';
 import type { RunningDaemons } from './libvirt-daemon/start.ts';
 import { warmUpLibvirt } from './libvirt-daemon/warm-up.ts';
 import { waitForFinalNotification } from './monitor/final-notification.ts';
@@ -31,6 +32,8 @@ export interface LauncherProcess {
   readonly env: NodeJS.ProcessEnv;
   readonly clock: Clock;
   readonly log: Logger;
+  /** Default 2. */
+  readonly verbosity?: number;
   readonly daemons: RunningDaemons;
   readonly writeLine: (line: string) => void;
   /** Aborted by the first signal that asks the launcher to end. */
@@ -49,9 +52,14 @@ interface Running {
   readonly failure: Promise<never>;
 }
 
+/** QEMUs are libvirt's children, and come to this process when they go into the background. */
+const isOrphan = (comm: string): boolean => comm.startsWith('qemu-system');
+
 async function start(launcher: LauncherProcess): Promise<Running> {
   const { flags, clock, log, daemons } = launcher;
   const paths = launcherPaths(flags);
+  if ((launcher.verbosity ?? 0) > FIRMWARE_LOG_VERBOSITY)
+    await forwardFirmwareLog(paths.seaBiosPipe, launcher.writeLine);
   const connecting = startSpan(log, 'connect to libvirt');
   const connection = await connectToDaemon(daemons.socketPath, flags.runAsNonroot, daemons.name, log);
   connecting.end();
@@ -81,6 +89,7 @@ async function start(launcher: LauncherProcess): Promise<Running> {
   void graph.loop.run(ending.signal);
   server.markReady();
   log.info('Marked as ready');
+  void preparation.warmUp();
   return { connection, guestConnection, graph, server, line, preparation, ending, failure: failure.promise };
 }
 
@@ -166,7 +175,8 @@ async function live(launcher: LauncherProcess, running: Running): Promise<void> 
  * @source KubeVirt v1.9.0 cmd/virt-launcher/virt-launcher.go:350
  */
 export async function runLauncher(launcher: LauncherProcess): Promise<void> {
-  using _reaper = process.pid === 1 ? startReaper({ isOwnChild: (pid) => launcher.daemons.owns(pid) }) : undefined;
+  using _reaper =
+    process.pid === 1 ? startReaper({ isOwnChild: (pid) => launcher.daemons.owns(pid), isOrphan }) : undefined;
   const running = await start(launcher);
   try {
     await Promise.race([live(launcher, running), running.failure]);

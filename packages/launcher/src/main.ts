@@ -45,7 +45,7 @@ async function run(flags: LauncherFlags, verbosity: number, log: Logger): Promis
   try {
     // The daemon starts while the rest of the program is loaded.
     const { runLauncher } = await import('./launcher.ts');
-    await runLauncher({ flags, env, clock: systemClock, log, daemons, writeLine, stopSignal });
+    await runLauncher({ flags, env, clock: systemClock, log, verbosity, daemons, writeLine, stopSignal });
   } catch (caught) {
     await daemons.stop();
     throw caught;

@@ -1,4 +1,4 @@
-import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createLogger } from '@virtwire/telemetry';
@@ -10,6 +10,7 @@ import { detectLibvirtDaemon } from './detect.ts';
 import { decideLogFilters } from './log-filters.ts';
 import { createLineSplitter, joinContinued, MAX_LINE_BYTES, parseLibvirtLine, renderForwarded } from './log-lines.ts';
 import { createQemuLogForwarder } from './qemu-log.ts';
+import { forwardFirmwareLog } from './seabios-log.ts';
 import { superviseProgram } from './supervise.ts';
 
 const input = {
@@ -131,6 +132,20 @@ describe('forwarded log lines', () => {
     expect(lines).toEqual(['starting up', 'LC_ALL=C \\/usr/bin/qemu', 'half']);
     rmSync(dir, { recursive: true });
   });
+});
+
+test('the firmware logs into a pipe that is always read', async () => {
+  const dir = mkdtempSync(join(tmpdir(), 'virtwire-firmware-'));
+  const pipe = join(dir, 'pipe');
+  const lines: string[] = [];
+  const read = await forwardFirmwareLog(pipe, (line) => lines.push((JSON.parse(line) as { msg: string }).msg));
+  writeFileSync(pipe, 'SeaBIOS (version 1)\nBooting');
+  writeFileSync(pipe, ' from disk\n');
+  await eventually('both lines', () => lines.length === 2);
+  expect(lines).toEqual(['[SeaBios]:SeaBIOS (version 1)', '[SeaBios]:Booting from disk']);
+  expect(statSync(pipe).mode & 0o777).toBe(0o666);
+  read[Symbol.dispose]();
+  rmSync(dir, { recursive: true });
 });
 
 test('a program that ends is started again, and its last words are kept; a stop is final', async () => {

@@ -18,6 +18,11 @@ export interface ReapedProcess {
 export interface ReaperOptions {
   /** True for children that Node itself waits for (those of `child_process`); they are never touched. */
   readonly isOwnChild: (pid: number) => boolean;
+  /**
+   * True for programs that this process never starts itself: they are collected at once. Who waits for the end of such a
+   * process (libvirt, for a QEMU that it asked what it can do) would otherwise wait for the second look too.
+   */
+  readonly isOrphan?: (comm: string) => boolean;
   readonly onReaped?: (process: ReapedProcess) => void;
   readonly sweepMs?: number;
 }
@@ -26,7 +31,7 @@ export interface ReaperOptions {
  * Collects orphans that the kernel gave to this process (it is PID 1 or a child subreaper). libuv waits for its own
  * children by pid, right when SIGCHLD arrives, and {@link runTool} within 50 ms; an orphan stays a zombie. So a child is
  * collected only if it is still a zombie half a second after it was first seen as one, with turns of the event loop in
- * between, and `isOwnChild` denies it. Looks at each SIGCHLD and every 10 s, since several deaths may arrive as one
+ * between, and `isOwnChild` denies it; one that `isOrphan` knows is collected at once. Looks at each SIGCHLD and every 10 s, since several deaths may arrive as one
  * signal.
  */
 export function startReaper(options: ReaperOptions): Disposable {
@@ -42,12 +47,12 @@ export function startReaper(options: ReaperOptions): Disposable {
     for (const pid of firstSeenAtMs.keys()) if (!pids.has(pid)) firstSeenAtMs.delete(pid);
     for (const { pid, comm } of zombies) {
       const seenAtMs = firstSeenAtMs.get(pid);
-      if (seenAtMs === undefined) firstSeenAtMs.set(pid, nowMs);
-      else if (nowMs - seenAtMs >= SECOND_LOOK_MS) {
+      const isDue = seenAtMs !== undefined && nowMs - seenAtMs >= SECOND_LOOK_MS;
+      if (isDue || options.isOrphan?.(comm) === true) {
         firstSeenAtMs.delete(pid);
         const reaped = reap(pid, comm);
         if (reaped !== undefined) options.onReaped?.(reaped);
-      }
+      } else if (seenAtMs === undefined) firstSeenAtMs.set(pid, nowMs);
     }
     if (firstSeenAtMs.size > 0) next ??= setTimeout(lookAfterPoll, SECOND_LOOK_MS);
   };

@@ -76,6 +76,11 @@ const MASKED_PATHS = [
   '/sys/firmware',
   '/sys/devices/virtual/powercap',
 ];
+/**
+ * QEMUs that Debian packages with the one for this machine and a launcher image does not have: libvirt would probe each of
+ * them before its first answer.
+ */
+const OTHER_QEMUS = ['/usr/bin/qemu-system-i386'];
 const READONLY_PATHS = ['/proc/bus', '/proc/fs', '/proc/irq', '/proc/sys', '/proc/sysrq-trigger'];
 
 /** The host's own directories that a launcher has no business to see; empty in the sandbox. */
@@ -156,7 +161,7 @@ function linuxPart(spec: SandboxSpec): object {
       ],
       cpu: { shares: 102 },
     },
-    maskedPaths: MASKED_PATHS,
+    maskedPaths: [...MASKED_PATHS, ...OTHER_QEMUS],
     readonlyPaths: READONLY_PATHS,
   };
 }

@@ -7,6 +7,7 @@ const own = new Set<number>();
 const reaped: { pid: number; exitCode: number | undefined; signal: string | undefined }[] = [];
 using _reaper = startReaper({
   isOwnChild: (pid) => own.has(pid),
+  isOrphan: (comm) => comm === 'timeout',
   onReaped: ({ pid, exitCode, signal }) => reaped.push({ pid, exitCode, signal }),
 });
 
@@ -16,6 +17,9 @@ async function orphan(script: string): Promise<number> {
   return Number(stdout);
 }
 
+// The first one ends first; it is collected last all the same, since nobody said what `sh` is.
+const unknown = await orphan('exit 3');
+const known = await orphan('exec timeout 0.1 sleep 5');
 const orphans = [await orphan('sleep 0.2; exit 7'), await orphan('kill -9 $(sh -c "echo \\$PPID")')];
 for (let i = 0; i < 20; i++) orphans.push(await orphan('sleep 0.3'));
 const children: (number | null)[] = [];
@@ -25,7 +29,7 @@ for (let i = 0; i < 20; i++) {
   void once(child, 'exit').then(([code]) => children.push(code as number | null));
 }
 const deadline = Date.now() + 30_000;
-while (Date.now() < deadline && (children.length < 20 || reaped.length < orphans.length)) {
+while (Date.now() < deadline && (children.length < 20 || reaped.length < orphans.length + 2)) {
   await new Promise((resolve) => setTimeout(resolve, 20));
 }
 const codes = orphans.slice(0, 2).map((pid) => reaped.find((r) => r.pid === pid));
@@ -33,6 +37,7 @@ const result = {
   pid: process.pid,
   children: children.toSorted((a, b) => Number(a) - Number(b)),
   missing: orphans.filter((pid) => !reaped.some((r) => r.pid === pid)).length,
+  isKnownOneFirst: reaped.findIndex((r) => r.pid === known) < reaped.findIndex((r) => r.pid === unknown),
   codes: codes.map((r) => [r?.exitCode ?? null, r?.signal ?? null]),
 };
 process.stdout.write(`${JSON.stringify(result)}\n`);

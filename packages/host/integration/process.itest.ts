@@ -18,6 +18,7 @@ test('FM-9.1 PID 1 collects every orphan and none of Node’s own children', asy
     pid: 1,
     children: Array.from({ length: 20 }, (_, i) => i),
     missing: 0,
+    isKnownOneFirst: true,
     codes: [
       [7, null],
       [null, 'SIGKILL'],

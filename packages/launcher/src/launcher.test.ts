@@ -100,7 +100,7 @@ test('FM-2.6 a lost connection is restored with all registrations, and the domai
   await daemon.crash();
   await daemon.start();
   await eventually('the reconnect', () =>
-    launcher.lines.some(({ msg }) => String(msg).startsWith("Libvirt reconnected, domain ns1_vm1")),
+    launcher.lines.some(({ msg }) => String(msg).startsWith('Libvirt reconnected, domain ns1_vm1')),
   );
   await eventually('the domain', () => launcher.events.length > eventsBefore);
   expect(daemon.callsOf('CONNECT_DOMAIN_EVENT_CALLBACK_REGISTER_ANY').length).toBe(2 * registered);
@@ -154,12 +154,12 @@ test('FM-9.6 the agent poller follows connect, disconnect, suspend and resume', 
   domain.connectAgent();
   await eventually('questions', () => asked() >= 3);
   domain.suspend();
-  await eventually('rest', () => launcher.lines.some(({ msg }) => String(msg).endsWith("due to domain suspend")));
+  await eventually('rest', () => launcher.lines.some(({ msg }) => String(msg).endsWith('due to domain suspend')));
   const before = asked();
   domain.resume();
   await eventually('questions again', () => asked() > before);
   domain.disconnectAgent();
-  await eventually('rest', () => launcher.lines.some(({ msg }) => String(msg).endsWith("due to agent disconnect")));
+  await eventually('rest', () => launcher.lines.some(({ msg }) => String(msg).endsWith('due to agent disconnect')));
   expect(launcher.lines.filter(({ level, subcomponent }) => level === 'error' && subcomponent === undefined)).toEqual(
     [],
   );

@@ -10,8 +10,9 @@ import type { Architecture } from './converter/architecture.ts';
 import { readPodCpuSet } from './converter/collect-circumstances.ts';
 import type { LauncherFacts } from './converter/collect-circumstances.ts';
 import { createImagePort } from './disks/image-info.ts';
-import type { DiskPaths } from './disks/ports.ts';
+import type { DiskPaths, ToolPort } from './disks/ports.ts';
 import { createVmiPreparation } from './disks/vmi-preparation.ts';
+import { warmUpPreparation } from './disks/warm-up.ts';
 import type { VmiPreparation } from './domain/sync.ts';
 import { LauncherError } from './errors.ts';
 import type { GuestNetwork } from './network/guest-network.ts';
@@ -20,7 +21,10 @@ import { createGuestNetwork } from './network/guest-network.ts';
 const ARCHITECTURES: Readonly<Record<string, Architecture>> = { x64: 'amd64', arm64: 'arm64', s390x: 's390x' };
 
 /** What turns VMIs into domains that can start, and what it keeps running for them. */
-export interface Preparation extends VmiPreparation<SyncOptions>, AsyncDisposable {}
+export interface Preparation extends VmiPreparation<SyncOptions>, AsyncDisposable {
+  /** Gets ready for the first VM while nobody waits for it. */
+  warmUp(): Promise<void>;
+}
 
 /**
  * True when the hypervisor can be used now: its device can be opened, and this machine's CPUs can virtualise. A node
@@ -89,13 +93,14 @@ export function createPreparation(
     { log, onFailure: onNetworkFailure },
     { privateDir: flags.privateDir, resolvConfPath: '/etc/resolv.conf', hostname: hostname() },
   );
+  const tools: ToolPort = {
+    async run(file, args, options) {
+      await runTool(file, args, options);
+    },
+  };
   const preparation = createVmiPreparation(
     {
-      tools: {
-        async run(file, args, options) {
-          await runTool(file, args, options);
-        },
-      },
+      tools,
       images: createImagePort(),
       paths: diskPaths(flags),
       qemuUser: { uid: QEMU_UID, gid: QEMU_UID },
@@ -116,5 +121,9 @@ export function createPreparation(
       usesImageVolumes: flags.imageVolume,
     },
   );
-  return { ...preparation, [Symbol.asyncDispose]: () => network.close() };
+  return {
+    ...preparation,
+    warmUp: () => warmUpPreparation({ tools, log }),
+    [Symbol.asyncDispose]: () => network.close(),
+  };
 }

@@ -60,6 +60,7 @@ export interface CaseInput {
     readonly podInterfaces?: Readonly<Record<string, Partial<PodInterface>>>;
   };
   readonly cgroupError?: string;
+  readonly downwardMetricsError?: string;
   readonly memlockError?: string;
   readonly housekeepingError?: string;
   readonly ownershipErrors?: Readonly<Record<string, string>>;
@@ -79,11 +80,20 @@ export interface CaseInput {
 /** One thing that was done in a pass. */
 export type TraceEntry = { readonly kind: string } & Readonly<Record<string, unknown>>;
 
+/** A file below the launcher's root that a pass has made or changed. */
+export interface CaseFile {
+  readonly path: string;
+  readonly mode: string;
+  readonly new: boolean;
+  readonly size: number;
+}
+
 /** State after a pass. */
 export interface CaseAfter {
   readonly domainInStore: boolean;
   readonly expectationOpen: boolean;
   readonly ghostRecords: readonly Readonly<Record<string, string>>[];
+  readonly filesInLauncherRoot?: readonly CaseFile[];
   readonly launcherClients: Readonly<
     Record<
       string,

@@ -162,6 +162,7 @@ function diffAfter(expected: CaseAfter, actual: CaseAfter, key: string): readonl
     ...diffJson(expected.domainInStore, actual.domainInStore, '/after/domainInStore'),
     ...diffJson(expected.expectationOpen, actual.expectationOpen, '/after/expectationOpen'),
     ...diffJson(order(expected.ghostRecords), order(kept), '/after/ghostRecords'),
+    ...diffJson(expected.filesInLauncherRoot ?? [], actual.filesInLauncherRoot ?? [], '/after/filesInLauncherRoot'),
     ...diffJson(expected.launcherClients, actual.launcherClients, '/after/launcherClients'),
   ];
 }

@@ -1,4 +1,4 @@
-import { existsSync, lstatSync, readdirSync } from 'node:fs';
+import { chmodSync, existsSync, lstatSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { NodeParts } from '@virtwire/handler';
 import {
@@ -40,7 +40,10 @@ function recordedRoot({ launcherRoot, note, current }: CaseParts): LauncherRoot 
       note({ kind: 'node', op: 'chownToQemu', path });
       failWith(current().ownershipErrors?.[path]);
     },
-    chmod: (path) => find(path),
+    chmod(path, mode) {
+      find(path);
+      chmodSync(join(launcherRoot, path), mode);
+    },
     list: (path) => (existsSync(join(launcherRoot, path)) ? readdirSync(join(launcherRoot, path)).sort() : []),
   };
 }
@@ -179,6 +182,7 @@ export function createParts(parts: CaseParts): NodeParts {
     downwardMetrics: {
       async start(_vmi, launcher) {
         note({ kind: 'node', op: 'downwardMetricsStart', launcherPid: launcher.pid });
+        failWith(current().downwardMetricsError);
       },
       stop: (vmi: Vmi) => stopMetrics(vmi.metadata.uid),
     },

@@ -25,6 +25,7 @@ import type { Vmi } from '@virtwire/vm-model';
 import type { CaseAfter, CaseInput, CasePod, TraceEntry } from './case.ts';
 import { connectRecorded, rpcEntry } from './rpc.ts';
 import { createParts } from './parts.ts';
+import { changes, snapshot } from './root-files.ts';
 
 const SOCKETS = 'volumes/kubernetes.io~empty-dir/sockets';
 /** All commands that the handler asks about, enabled. */
@@ -161,6 +162,10 @@ export class Scene implements AsyncDisposable {
     return join(this.#root, 'r', relative);
   }
 
+  #rootPath(): string {
+    return join(this.#root, 'r');
+  }
+
   /** Runs one pass. */
   async pass(uids: readonly string[]): Promise<PassOutcome> {
     this.#trace = [];
@@ -168,12 +173,19 @@ export class Scene implements AsyncDisposable {
     this.#accepted = undefined;
     const stored = this.#stored;
     let error: string | null = null;
+    const before = snapshot(this.#rootPath());
     try {
       await this.#controller.reconcile(this.key, new AbortController().signal);
     } catch (caught) {
       error = caught instanceof Error ? caught.message : String(caught);
     }
-    return { error, trace: this.#trace, update: this.#sent, stored, after: this.#after(uids) };
+    return {
+      error,
+      trace: this.#trace,
+      update: this.#sent,
+      stored,
+      after: { ...this.#after(uids), filesInLauncherRoot: changes(before, snapshot(this.#rootPath())) },
+    };
   }
 
   /** Goes on to the next pass of a case with several. */
@@ -190,6 +202,7 @@ export class Scene implements AsyncDisposable {
     if ('vmi' in step) this.#stored = step.vmi ?? undefined;
     if ('domain' in step) this.#placeDomain();
     if (step.rpc !== undefined) this.#placeAnswers();
+    if (step.rootFiles !== undefined) this.#placeFiles(step.rootFiles);
     for (const pod of step.launcher?.pods ?? []) await this.#placePod(pod);
   }
 
@@ -223,13 +236,7 @@ export class Scene implements AsyncDisposable {
 
   async #prepare(): Promise<void> {
     const { launcher = {}, rootFiles = [], vmi, expectationOpen } = this.#case;
-    for (const file of rootFiles) {
-      const path = this.launcherRoot(file.path.slice(1));
-      mkdirSync(file.dir === true ? path : dirname(path), { recursive: true });
-      if (file.dir === true) continue;
-      writeFileSync(path, '');
-      truncateSync(path, file.size ?? 0);
-    }
+    this.#placeFiles(rootFiles);
     this.#placeDomain();
     if (launcher.firstSeen !== undefined && vmi) {
       for (const pod of launcher.pods ?? []) await this.#placePod({ ...pod, socket: 'none' });
@@ -241,6 +248,16 @@ export class Scene implements AsyncDisposable {
     for (const pod of launcher.pods ?? []) await this.#placePod(pod);
     if (launcher.connected === true) await this.#connect(launcher.connectedUID);
     if (expectationOpen === true) this.#expectations.expect(this.key);
+  }
+
+  #placeFiles(files: NonNullable<CaseInput['rootFiles']>): void {
+    for (const file of files) {
+      const path = this.launcherRoot(file.path.slice(1));
+      mkdirSync(file.dir === true ? path : dirname(path), { recursive: true });
+      if (file.dir === true) continue;
+      writeFileSync(path, '', { mode: 0o644 });
+      truncateSync(path, file.size ?? 0);
+    }
   }
 
   /** Opens the client before the first pass; its steps are not part of any trace. */

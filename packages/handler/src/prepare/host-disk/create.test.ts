@@ -40,6 +40,7 @@ test.each<[string, bigint, bigint, number, ReturnType<typeof fittingSize>]>([
   ['just what is tolerated', 100n, 90n, 10, { bytes: 90n, isTolerated: true }],
   ['less than that', 100n, 89n, 10, undefined],
   ['no toleration', 100n, 99n, 0, undefined],
+  ['a volume with less than its reserve', 100n, -5n, 100, undefined],
   ['any size tolerated', 100n, 1n, 100, { bytes: 1n, isTolerated: true }],
 ])('%s', (_title, wanted, available, percent, expected) => {
   expect(fittingSize(wanted, available, percent)).toEqual(expected);
@@ -66,6 +67,15 @@ test('a disk of type Disk is never made', async () => {
 test('a disk that does not fit is an error, and nothing is left behind', async () => {
   await expect(create('4096Ti')).rejects.toThrow(/^preparing host-disks failed: unable to create .*not enough space/);
   expect(readdirSync(disks)).toEqual([]);
+});
+
+test.each(['0', 'nonsense'])('a capacity of %s is an error', async (capacity) => {
+  await expect(create(capacity)).rejects.toThrow('it has no capacity');
+});
+
+test('FM-13.1 a link in the place of the image is refused', async () => {
+  symlinkSync('/etc/passwd', join(disks, 'disk.img'));
+  await expect(create('5Mi')).rejects.toThrow('is a link');
 });
 
 test('FM-13.1 a link in the place of the disk directory is refused', async () => {

@@ -37,6 +37,7 @@ interface DiskSize {
  * @source KubeVirt v1.9.0 pkg/host-disk/host-disk.go:180-330
  */
 export function fittingSize(wanted: bigint, available: bigint, tolerationPercent: number): DiskSize | undefined {
+  if (available <= 0n) return undefined;
   if (wanted <= available) return { bytes: wanted, isTolerated: false };
   const atLeast = (wanted * BigInt(100 - tolerationPercent)) / 100n;
   return atLeast <= available ? { bytes: available, isTolerated: true } : undefined;
@@ -44,8 +45,7 @@ export function fittingSize(wanted: bigint, available: bigint, tolerationPercent
 
 function availableBytes(directory: SafePath, reserve: number): bigint {
   const { bavail, bsize } = fs.statfsSync(directory.procPath, { bigint: true });
-  const left = bavail * bsize - BigInt(reserve);
-  return left > 0n ? left : 0n;
+  return bavail * bsize - BigInt(reserve);
 }
 
 /** A sparse file of that size, owned by QEMU's user; nothing is left behind when it cannot be made. */
@@ -74,9 +74,13 @@ function createOne(
   // `/var/run` is a link in the images: it is followed inside the root, what comes after it is not (FM-13.1).
   using run = root.resolve(RUN_LINK);
   using directory = run.join(inPod.slice(RUN_LINK.length));
-  if (directory.has(name)) return;
+  if (directory.has(name)) {
+    using _image = directory.join(name); // refuses a link
+    return;
+  }
   const { minimumReservePvcBytes: reserve, lessPvcSpaceTolerationPercent: percent } = config();
   const wanted = quantityValue(disk.capacity);
+  if (wanted <= 0n) throw new HandlerError('Invalid', `unable to create ${inPod}/${name}: it has no capacity`);
   const available = availableBytes(directory, reserve);
   const size = fittingSize(wanted, available, percent);
   if (size === undefined) {

@@ -39,6 +39,7 @@ list_missing() {
   need xorriso /usr/bin/xorriso /usr/bin/genisoimage
   need busybox-static /var/lib/dpkg/info/busybox-static.list
   need xz-utils /usr/bin/xz
+  need libatomic1 /usr/lib/*/libatomic.so.1 # the node that npm installs is linked against it
   [ "$with_tests" = yes ] || return 0
   need python3-libvirt /usr/lib/python3/dist-packages/libvirt.py
   need udhcpc /sbin/udhcpc /usr/sbin/udhcpc
@@ -84,4 +85,5 @@ install_npm() {
 list_missing
 [ -z "$missing" ] || install_missing
 install_npm
-say "ready ($(node_modules/.bin/node --version), $(( $(date +%s) - started )) s)"
+version=$(node_modules/.bin/node --version) || fail 'the node that npm installed does not run: see above'
+say "ready ($version, $(( $(date +%s) - started )) s)"

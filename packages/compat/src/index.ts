@@ -1,4 +1,4 @@
-export type { Cell, CellResult, Pair, Party, Scenario, ScenarioContext, SideUnderTest } from './cell.ts';
+export type { Cell, CellResult, Pair, Party, ScenarioContext, SideUnderTest } from './cell.ts';
 export type {
   ActionOutcome,
   CallOutcome,
@@ -17,6 +17,8 @@ export type {
   SentEvent,
   VmIdentity,
 } from './emulate/api.ts';
+export { factsOf } from './emulate/lines/lines.ts';
+export { startEmulatedLauncher } from './emulate/launcher/launcher.ts';
 export type { CompatErrorCode } from './errors.ts';
 export { CompatError } from './errors.ts';
 export type { ReleaseLine } from './release-line.ts';

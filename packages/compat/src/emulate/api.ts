@@ -37,6 +37,8 @@ export interface LifeCycle {
   readonly agentMs?: number | 'never';
   /** From MigrateVirtualMachine to the end of the migration. Default 30. */
   readonly migrationMs?: number;
+  /** From the last event to the end of the process. Default 100. */
+  readonly exitMs?: number;
 }
 
 /** What goes wrong on purpose. */
@@ -81,6 +83,7 @@ export interface LauncherState {
   /** Devices by alias name, in order: what hotplug has to change. */
   readonly disks: readonly string[];
   readonly interfaces: readonly string[];
+  readonly hostDevices: readonly string[];
   readonly vcpus: number;
   readonly memoryKiB: number;
   readonly migration:

@@ -1,0 +1,244 @@
+import { parseVmiJson, type Vmi } from '@virtwire/vm-model';
+
+import type { LauncherFacts } from '../facts/line-facts.ts';
+import type { Fields } from '../schema/release-schema.ts';
+import { GRPC } from '../transport/grpc-frames.ts';
+import { guestFilesystems, guestInfo, guestUsers } from './guest.ts';
+import { ProcessCrash, Refusal, StatusFailure } from './outcome.ts';
+import { renderStats } from './stats.ts';
+import type { Vm } from './vm.ts';
+import { requireBlockTracking, runBackup } from './vm-backup.ts';
+import type { VmMigration } from './vm-migration.ts';
+
+/** What the RPCs of a launcher work on. */
+export interface CmdContext {
+  readonly facts: LauncherFacts;
+  readonly vm: Vm;
+  readonly migration: VmMigration;
+  readonly podName: string;
+  /** The domain document as the line prints it; empty without a domain. */
+  renderDomain(): string;
+  /** The target's process is told to end before its domain arrives. */
+  exitEarly(): void;
+}
+
+type Answer = Fields | undefined;
+/** @returns the fields of the answer beside its outcome. */
+type RpcHandler = (context: CmdContext, request: Fields, vmi: Vmi) => Answer | Promise<Answer>;
+
+const NO_VMI_TEXT = 'No valid vmi object present in command server request';
+
+/**
+ * Answers a cmd RPC as a launcher does.
+ *
+ * @returns the fields of the answer beside its outcome.
+ * @throws {Refusal} for success=false, {StatusFailure} for a gRPC error, {ProcessCrash} for the end of the process.
+ * @source wire.md 6, 11
+ */
+export async function answerCmd(
+  context: CmdContext,
+  rpc: { readonly name: string; readonly hasVmi: boolean },
+  request: Fields,
+): Promise<Fields> {
+  const handler = HANDLERS[rpc.name];
+  if (handler === undefined) throw new Refusal(`emulated launchers do not answer ${rpc.name}`);
+  const vmi = rpc.hasVmi ? readVmi(context, rpc.name, request) : EMPTY_VMI;
+  return (await handler(context, request, vmi)) ?? {};
+}
+
+const EMPTY_VMI = parseVmiJson('{}');
+
+function readVmi({ facts }: CmdContext, rpc: string, request: Fields): Vmi {
+  const message = request['vmi'] as { readonly vmiJson?: Uint8Array } | undefined;
+  if (message === undefined && facts.crashesWithoutVmi.value) throw new ProcessCrash(`${rpc} without vmi`);
+  const text = textOf(message?.vmiJson);
+  try {
+    if (text === '') throw new Refusal(NO_VMI_TEXT);
+    return parseVmiJson(text);
+  } catch (caught) {
+    throw new Refusal(NO_VMI_TEXT, { cause: caught });
+  }
+}
+
+function textOf(bytes: unknown): string {
+  return bytes instanceof Uint8Array ? Buffer.from(bytes).toString('utf8') : '';
+}
+
+function readJson(bytes: unknown, absent: string, invalid: (reason: string) => string): Fields | null {
+  const text = textOf(bytes);
+  if (text === '') throw new Refusal(absent);
+  try {
+    return JSON.parse(text) as Fields | null;
+  } catch (caught) {
+    throw new Refusal(invalid(goSyntaxText(text, caught)), { cause: caught });
+  }
+}
+
+/** Go's words for the usual broken text, one that ends too early. */
+function goSyntaxText(text: string, caught: unknown): string {
+  const isCut = caught instanceof SyntaxError && /end of JSON|Unterminated|Expected .* position/.test(caught.message);
+  return isCut || text.trim() === '{' ? 'unexpected end of JSON input' : 'invalid character in JSON input';
+}
+
+function optionsOf(request: Fields): Fields {
+  return (request['options'] ?? {}) as Fields;
+}
+
+const HANDLERS: Readonly<Record<string, RpcHandler>> = {
+  Ping: () => undefined,
+  SyncVirtualMachine: async ({ vm }, request, vmi) => {
+    const options = optionsOf(request);
+    await vm.sync(vmi, {
+      disksInfo: (options['DisksInfo'] ?? {}) as Readonly<Record<string, Fields>>,
+      attachments: options['interfaceDomainAttachment'] as Readonly<Record<string, string>> | undefined,
+    });
+    return undefined;
+  },
+  PauseVirtualMachine: ({ vm }) => done(vm.pause()),
+  UnpauseVirtualMachine: ({ vm }) => done(vm.unpause()),
+  FreezeVirtualMachine: ({ vm }) => done(vm.freeze()),
+  UnfreezeVirtualMachine: ({ vm }) => done(vm.unfreeze()),
+  ResetVirtualMachine: ({ vm }) => done(vm.reset()),
+  SoftRebootVirtualMachine: ({ vm }, _request, vmi) => done(vm.softReboot(vmi)),
+  ShutdownVirtualMachine: ({ vm }) => done(vm.shutdown()),
+  KillVirtualMachine: ({ vm }) => done(vm.kill()),
+  DeleteVirtualMachine: ({ vm }) => done(vm.undefine()),
+  MigrateVirtualMachine: ({ migration }, request, vmi) => {
+    const absent = 'migration options object not present in command server request';
+    const options = readJson(
+      request['options'],
+      absent,
+      (reason) => `no valid migration options object present in command server request: ${reason}`,
+    );
+    return done(migration.start({ vmi, options }));
+  },
+  CancelVirtualMachineMigration: ({ migration }) => done(migration.cancel()),
+  SyncMigrationTarget: ({ migration }, _request, vmi) => done(migration.prepare(vmi)),
+  SignalTargetPodCleanup: ({ podName, exitEarly, vm }, _request, vmi) => {
+    const isMine = podName !== '' && vmi.status?.migrationState?.targetPod === podName;
+    if (isMine && vm.domain === undefined) exitEarly();
+    return undefined;
+  },
+  FinalizeVirtualMachineMigration: ({ migration }, request) =>
+    done(migration.finalize(request['options'] !== undefined)),
+  HotplugHostDevices: ({ vm }, _request, vmi) => done(vm.plugHostDevices(vmi)),
+  SyncVirtualMachineCPUs: ({ vm }, _request, vmi) => done(vm.setVcpus(vmi)),
+  SyncVirtualMachineMemory: ({ vm }, _request, vmi) => done(vm.setMemory(vmi)),
+  VirtualMachineMemoryDump: ({ vm }, request) => done(vm.dumpMemory(String(request['dumpPath'] ?? ''))),
+  GetDomain: ({ renderDomain }) => ({ domain: renderDomain() }),
+  GetDomainStats: domainStats,
+  GetGuestInfo: ({ vm, facts }) => ({
+    guestInfoResponse: guestInfo(vm.isAgentConnected, facts.filesystemsHaveDisks.value),
+  }),
+  GetUsers: ({ vm }) => ({ guestUserListResponse: JSON.stringify(vm.isAgentConnected ? guestUsers() : []) }),
+  GetFilesystems: ({ vm, facts }) => ({
+    guestFilesystemsResponse: JSON.stringify(
+      vm.isAgentConnected ? guestFilesystems(facts.filesystemsHaveDisks.value) : [],
+    ),
+  }),
+  Exec: execInGuest,
+  GuestPing: pingGuest,
+  GetQemuVersion: () => ({ version: 'QEMU 10.0.13' }),
+  GetSEVInfo: () => {
+    throw libvirtError(84, 'Operation not supported: QEMU does not support SEV guest');
+  },
+  GetLaunchMeasurement: () => {
+    throw new Refusal('open : no such file or directory');
+  },
+  InjectLaunchSecret: injectSecret,
+  GetDomainDirtyRateStats: ({ vm }) => {
+    const isUp = vm.domain?.status === 'Running' || vm.domain?.status === 'Paused';
+    const text = 'failed to get domain dirty rate stats: failed to get dirty rate stats: %!w(<nil>)';
+    if (!isUp) throw new Refusal(text);
+    return { dirtyRateMbs: 2n };
+  },
+  GetScreenshot: ({ vm }) => {
+    void vm.existing;
+    return { mime: 'image/png', data: PNG };
+  },
+  BackupVirtualMachine: ({ vm }, request, vmi) => {
+    requireBlockTracking(vmi, 'Backup failed');
+    const absent = 'backup options object not present in command server request';
+    return done(
+      runBackup(
+        vm,
+        readJson(request['options'], absent, (reason) => `${absent}: ${reason}`),
+      ),
+    );
+  },
+  RedefineCheckpoint: (_context, request, vmi) => {
+    requireBlockTracking(vmi, 'Redefine checkpoint failed:');
+    const invalid = (reason: string): string => `Redefine checkpoint failed: invalid checkpoint info: ${reason}`;
+    readJson(request['checkpoint'], invalid('unexpected end of JSON input'), invalid);
+    return undefined;
+  },
+  GetVMStats: () => {
+    // The gate is off by default; nothing else of the launcher depends on it.
+    throw new StatusFailure(GRPC.unknown, 'VMStatsCollector feature gate is not enabled');
+  },
+};
+
+const PNG = Buffer.from('89504e470d0a1a0a', 'hex');
+
+function done(_result: void): undefined {
+  return undefined;
+}
+
+function libvirtError(code: number, text: string): Refusal {
+  return new Refusal(`LibvirtError(Code=${code}, Domain=10, Message='${text}')`);
+}
+
+/** @source releases.json eras.domainStatsShape */
+function domainStats({ vm, facts }: CmdContext): Fields {
+  const { domain } = vm;
+  if (domain !== undefined) return { domainStats: renderStats(domain.spec, facts.statsKeys.value) };
+  const without = facts.statsWithoutDomain.value;
+  if (without === 'failure') throw new Refusal('empty DomainStats');
+  return { domainStats: without === 'null' ? 'null' : '' };
+}
+
+function requireNamedDomain(vm: Vm, name: unknown): void {
+  if (vm.domain !== undefined && name === vm.name) return;
+  const text = `Domain not found: no domain with matching name '${typeof name === 'string' ? name : ''}'`;
+  throw new StatusFailure(GRPC.unknown, `virError(Code=42, Domain=10, Message='${text}')`);
+}
+
+/** @source wire.md 6 Exec, 11 */
+function execInGuest({ vm, facts }: CmdContext, request: Fields): Fields {
+  requireNamedDomain(vm, request['domainName']);
+  requireAgent(vm);
+  const timeout = request['timeoutSeconds'];
+  if (!(typeof timeout === 'number' && timeout > 0) && facts.crashesOnExecTimeoutZero.value) {
+    throw new ProcessCrash('Exec with a timeout below 1');
+  }
+  const args = (request['Args'] ?? []) as readonly string[];
+  return { exitCode: 0, stdOut: `${args.join(' ')}\n` };
+}
+
+function requireAgent(vm: Vm): void {
+  if (vm.isAgentConnected) return;
+  const text = 'Guest agent is not responding: QEMU guest agent is not connected';
+  throw new StatusFailure(GRPC.unknown, `virError(Code=86, Domain=10, Message='${text}')`);
+}
+
+/** @source wire.md 6 GuestPing */
+function pingGuest({ vm, facts }: CmdContext, request: Fields): Answer {
+  const isKnown = vm.domain !== undefined && request['domainName'] === vm.name;
+  if (!isKnown && facts.guestPingWithoutDomain.value === 'success') return undefined;
+  requireNamedDomain(vm, request['domainName']);
+  if (!vm.isAgentConnected && facts.k8sEvents.value.includes('GuestAgentPingFailed')) {
+    const message = `GuestAgentPing probe failed for VMI ${vm.deps.identity.name}`;
+    vm.deps.onK8sEvent('GuestAgentPingFailed', message);
+  }
+  requireAgent(vm);
+  return undefined;
+}
+
+function injectSecret(_context: CmdContext, request: Fields): never {
+  const absent = 'No valid secret options present in command server request';
+  const options = readJson(request['options'], absent, () => absent) ?? {};
+  if ((options['header'] ?? '') === '') throw new Refusal('Header is required');
+  if ((options['secret'] ?? '') === '') throw new Refusal('Secret is required');
+  const text = 'Operation not supported: setting a launch secret is only supported in SEV-enabled domains';
+  throw libvirtError(84, text);
+}

@@ -9,12 +9,12 @@ import {
   statSync,
   truncateSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { LogFile } from '@virtwire/telemetry';
 import type { VmiKey } from '../controller/store.ts';
 import type { NodeLayout } from '../state/layout.ts';
 
-/** A log that grows past this is cut: its older half goes. Two files are kept per writer. */
+/** A log that grows past this is emptied. Of each, the one before is kept too. */
 const MAX_LOG_BYTES = 16 << 20;
 const LOOK_MS = 30_000;
 
@@ -23,14 +23,14 @@ export function launcherLogOf(layout: NodeLayout, key: VmiKey): string {
   return join(layout.logsDir, `${key.replace('/', '_')}.launcher.log`);
 }
 
-/** Moves a log aside when it is large, so that a start finds room; the one before that goes. */
+/** Moves a log aside when it is larger than this; the one that was aside goes. */
 function rotateLog(file: string, maxBytes = MAX_LOG_BYTES / 4): void {
   if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) > maxBytes) renameSync(file, `${file}.1`);
 }
 
 /** Opens a log for a child's output; the caller closes the descriptor. */
 export function openLog(file: string): number {
-  mkdirSync(join(file, '..'), { recursive: true, mode: 0o750 });
+  mkdirSync(dirname(file), { recursive: true, mode: 0o750 });
   rotateLog(file);
   return openSync(file, 'a', 0o640);
 }
@@ -50,15 +50,18 @@ export function boundLogs(layout: NodeLayout): Disposable {
 }
 
 function linesOf(file: string): string[] {
-  return [`${file}.1`, file].flatMap((path) => (existsSync(path) ? readFileSync(path, 'utf8').split('\n') : []));
+  return existsSync(file) ? readFileSync(file, 'utf8').split('\n') : [];
 }
 
 /** The logs that a VM's timeline is read from. */
 export function timelineFiles(layout: NodeLayout, key: VmiKey): LogFile[] {
-  return [{ lines: linesOf(layout.handlerLog) }, { lines: linesOf(launcherLogOf(layout, key)), isOfVm: true }];
+  const handler = [`${layout.handlerLog}.1`, layout.handlerLog].flatMap(linesOf);
+  return [{ lines: handler }, { lines: linesOf(launcherLogOf(layout, key)), isOfVm: true }];
 }
 
-/** Makes an empty file if there is none. */
-export function touch(file: string): void {
-  closeSync(openLog(file));
+/** Begins a launcher's log: that of the VM's start before is kept aside. */
+export function beginLog(file: string): void {
+  mkdirSync(dirname(file), { recursive: true, mode: 0o750 });
+  rotateLog(file, 0);
+  closeSync(openSync(file, 'a', 0o640));
 }

@@ -13,7 +13,7 @@ import type { LauncherProgram } from '../sandbox/launcher-bundle.ts';
 import { createSandbox, removeSandbox } from '../sandbox/sandbox.ts';
 import type { SandboxDeps } from '../sandbox/sandbox.ts';
 import { probeLauncher } from './readiness.ts';
-import { launcherLogOf, touch } from './logs.ts';
+import { beginLog, launcherLogOf } from './logs.ts';
 
 /** Annotation of a stored VMI: the manifest that it came from. */
 export const MANIFEST_ANNOTATION = 'virtwire.io/manifest';
@@ -44,7 +44,7 @@ export function vmSandboxes(deps: VmSandboxDeps): SandboxPort {
       for (const path of files.toCreate) mkdirSync(path, { recursive: true });
       const command = launcherCommand(vmi, deps.program, { kvmWorks: deps.kvmWorks });
       const logFile = launcherLogOf(deps.layout, keyOf(vmi));
-      touch(logFile);
+      beginLog(logFile);
       const sandbox = await createSandbox(deps, {
         ...command,
         binDir: deps.program.binDir,

@@ -10,9 +10,11 @@ import {
   toBinary,
   type UnknownField,
 } from '@bufbuild/protobuf';
+import { FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
+
+import { openHistory } from '@virtwire/shared-proto/history';
 
 import { CompatError } from '../../errors.ts';
-import { releaseDescriptors } from './descriptors.ts';
 
 /** A message as plain data: field names as in the .proto file, absent fields left out, sub-messages as objects. */
 export type Fields = Readonly<Record<string, unknown>>;
@@ -57,7 +59,11 @@ export interface ReleaseSchema {
  * @throws {CompatError} `SchemaUnknown`.
  */
 export function openReleaseSchema(release: string): ReleaseSchema {
-  const registry = createFileRegistry(releaseDescriptors(release));
+  const history = openHistory();
+  if (!history.releases.includes(release)) {
+    throw new CompatError('SchemaUnknown', `the history of the wire has no release ${release}`);
+  }
+  const registry = createFileRegistry(fromBinary(FileDescriptorSetSchema, history.descriptorSet(release)));
   const service = (name: string): ReadonlyMap<string, ReleaseRpc> => {
     const found = registry.getService(name);
     if (found === undefined) throw new CompatError('SchemaUnknown', `release ${release} has no service ${name}`);

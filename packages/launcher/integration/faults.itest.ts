@@ -23,6 +23,17 @@ async function startRunning(
   return pod;
 }
 
+test('FM-9.1 as process 1 the launcher collects what QEMU leaves behind', LIMIT, async () => {
+  await using pod = await startRunning();
+  const qemu = await eventually('QEMU', () => pod.qemuPid());
+  process.kill(qemu, 'SIGKILL');
+  await pod.ear.hear('the crash', (e) => e.domain.Status.Reason === 'Crashed');
+  await eventually('QEMU to be collected', () => !pod.processStates().has(qemu));
+  await eventually('no zombie', () => [...pod.processStates().values()].every((state) => state !== 'Z'));
+  await deleteDomain(pod);
+  expect(await pod.exited).toBe(0);
+});
+
 async function deleteDomain(pod: LauncherPod): Promise<void> {
   using client = await pod.connect();
   unwrap(await client.deleteVirtualMachine(requestOf(createVmi({ name: 'vm1', uid: UID }))));
@@ -101,6 +112,18 @@ test('while the pipe is down the newest state is kept, and sent when it is back'
   await pod.ear.open();
   const { domain } = await eventually('the state', () => pod.ear.domains.slice(before).at(-1));
   expect(domain.Status).toMatchObject({ Status: 'Paused', Reason: 'User' });
+});
+
+test('a flood of log lines whose reader is slow does not end the launcher', LIMIT, async () => {
+  await using pod = await startLauncherPod([...FLAGS, '--libvirt-log-filters', '1:*']);
+  await pod.ear.open();
+  await pod.waitUntilReady();
+  using client = await pod.connect();
+  pod.pauseOutput(1_000);
+  unwrap(await client.syncVirtualMachine(requestOf(createVmi({ name: 'vm1', uid: UID }))));
+  await pod.ear.hear('Running', (e) => e.domain.Status.Status === 'Running');
+  expect(unwrap(await client.ping()).success).toBe(true);
+  await pod.waitForLog('Synced vmi');
 });
 
 test('FM-2.6 a libvirt daemon that dies comes back, and the domain is told again', LIMIT, async () => {

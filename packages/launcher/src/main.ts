@@ -1,5 +1,4 @@
 #!/usr/bin/env node
-import { writeSync } from 'node:fs';
 import { createLogger } from '@virtwire/telemetry';
 import type { Logger } from '@virtwire/telemetry';
 import { systemClock } from './config/clock.ts';
@@ -40,7 +39,8 @@ async function run(flags: LauncherFlags, verbosity: number, log: Logger): Promis
   if (flags.hookSidecars > 0) {
     throw new LauncherError('NotSupportedYet', 'hook sidecars are not supported by this launcher yet');
   }
-  const writeLine = (line: string): void => void writeSync(2, `${line}\n`);
+  // Not writeSync, which gives up when a reader of the log is slow.
+  const writeLine = (line: string): void => void process.stderr.write(`${line}\n`);
   const daemons = startLibvirtDaemons(flags, env, { clock: systemClock, log, verbosity, writeLine });
   try {
     // The daemon starts while the rest of the program is loaded.
@@ -54,7 +54,7 @@ async function run(flags: LauncherFlags, verbosity: number, log: Logger): Promis
 
 function fail(log: Logger, caught: unknown): never {
   log.fatal({ reason: caught }, textOf(caught));
-  writeSync(2, `panic: ${textOf(caught)}\n`);
+  process.stderr.write(`panic: ${textOf(caught)}\n`);
   process.exit(EXIT_FAILED);
 }
 

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Runs a command as a launcher pod's compute container sees it: its own /run with the pod's directories from ROOT, a
-# user qemu (107), no other capability than to bind low ports. Called inside fresh namespaces. Usage: sandbox.sh ROOT CMD...
+# user qemu (107), no other capability than to bind low ports; with AS_ROOT=yes as root, libvirt's own directories being
+# the pod's. Called inside fresh namespaces. Usage: sandbox.sh ROOT CMD...
 set -eu
 root=$1
 shift
@@ -13,14 +14,32 @@ for dir in kubevirt kubevirt-private kubevirt-ephemeral-disks libvirt; do
 done
 for file in passwd group; do
   cp "/etc/$file" "$root/$file"
-  grep -q '^qemu:' "$root/$file" || case $file in
-    passwd) echo 'qemu:x:107:107::/:/bin/false' >>"$root/$file" ;;
-    group) echo 'qemu:x:107:' >>"$root/$file" ;;
-  esac
+  # libvirt-qemu is what Debian's libvirt looks for before it reads its configuration.
+  for user in qemu:107 libvirt-qemu:64055; do
+    name=${user%:*} id=${user#*:}
+    grep -q "^$name:" "$root/$file" || case $file in
+      passwd) echo "$name:x:$id:$id::/:/bin/false" >>"$root/$file" ;;
+      group) echo "$name:x:$id:" >>"$root/$file" ;;
+    esac
+  done
   mount --bind "$root/$file" "/etc/$file"
 done
 ip link set lo up
 cd /
+if [ "${AS_ROOT:-no}" = yes ]; then
+  for dir in /var/lib/libvirt /var/cache/libvirt /var/log/libvirt /etc/libvirt; do
+    mkdir -p "$dir"
+    mount -t tmpfs tmpfs "$dir"
+  done
+  mkdir -p /var/log/libvirt/qemu
+  # Where /dev/kvm opens but does not work, libvirt would probe QEMU again at every look.
+  if [ -e /dev/kvm ]; then
+    : >"$root/no-kvm"
+    chmod 000 "$root/no-kvm"
+    mount --bind "$root/no-kvm" /dev/kvm
+  fi
+  exec env -i "PATH=$PATH" HOME=/root POD_NAME=virt-launcher-test "$@"
+fi
 exec setpriv --reuid 107 --regid 107 --clear-groups --no-new-privs \
   --inh-caps=-all,+net_bind_service --ambient-caps=-all,+net_bind_service --bounding-set=-all,+net_bind_service \
   env -i "PATH=$PATH" XDG_CACHE_HOME=/var/run/kubevirt-private XDG_CONFIG_HOME=/var/run/kubevirt-private \

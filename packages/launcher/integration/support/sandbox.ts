@@ -77,10 +77,14 @@ export interface LauncherPod extends AsyncDisposable {
   /** Resolves with the launcher's exit code. */
   readonly exited: Promise<number | null>;
   readonly ear: Ear;
+  /** Reads nothing of the launcher's output for a while. */
+  pauseOutput(ms: number): void;
   /** Process id of the launcher, seen from outside. */
   launcherPid(): number;
   /** Process id of QEMU, seen from outside; undefined while there is none. */
   qemuPid(): number | undefined;
+  /** States of all processes of the pod, by process id. */
+  processStates(): ReadonlyMap<number, string>;
   /** Process id of the libvirt daemon, seen from outside. */
   daemonPid(): number | undefined;
   waitUntilReady(): Promise<void>;
@@ -104,18 +108,32 @@ function commandOf(pid: number): string {
   }
 }
 
+function stateOf(pid: number): string {
+  try {
+    return /^State:\s+(\S)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? '';
+  } catch {
+    return '';
+  }
+}
+
 function descendantsOf(pid: number): readonly number[] {
   return childrenOf(pid).flatMap((child) => [child, ...descendantsOf(child)]);
 }
 
-/** Starts a launcher in fresh mount, pid and network namespaces as uid 107. */
-export async function startLauncherPod(flags: readonly string[]): Promise<LauncherPod> {
+/** Starts a launcher in fresh mount, pid and network namespaces, as uid 107 or as root. */
+export async function startLauncherPod(
+  flags: readonly string[],
+  options: { readonly asRoot?: boolean } = {},
+): Promise<LauncherPod> {
   const root = mkdtempSync(join(tmpdir(), 'virtwire-launcher-pod-'));
   const shareDir = join(root, 'kubevirt');
   const unshare = ['--mount', '--pid', '--net', '--ipc', '--fork', '--kill-child', '--mount-proc'];
-  const launcher = [process.execPath, '-C', '@virtwire/source', MAIN, '--run-as-nonroot', '--allow-emulation'];
+  const { asRoot = false } = options;
+  const mode = asRoot ? [] : ['--run-as-nonroot'];
+  const launcher = [process.execPath, '-C', '@virtwire/source', MAIN, ...mode, '--allow-emulation'];
   const child: ChildProcess = spawn('unshare', [...unshare, 'sh', SCRIPT, root, ...launcher, ...flags], {
     stdio: ['ignore', 'ignore', 'pipe'],
+    env: { ...process.env, AS_ROOT: asRoot ? 'yes' : 'no' },
   });
   const logs: Record<string, unknown>[] = [];
   let output = '';
@@ -138,8 +156,13 @@ export async function startLauncherPod(flags: readonly string[]): Promise<Launch
     output: () => output,
     exited,
     ear,
+    pauseOutput(ms) {
+      child.stderr?.pause();
+      setTimeout(() => child.stderr?.resume(), ms);
+    },
     launcherPid: () => all().find((pid) => commandOf(pid).includes('main.ts')) ?? 0,
     qemuPid: () => all().find((pid) => /qemu-system.*guest=/.test(commandOf(pid))),
+    processStates: () => new Map(all().map((pid) => [pid, stateOf(pid)])),
     daemonPid: () => all().find((pid) => /^\S*(libvirtd|virtqemud) -f/.test(commandOf(pid))),
     async waitUntilReady() {
       await eventually('launcher-sock', () => {

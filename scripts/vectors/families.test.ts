@@ -35,6 +35,7 @@ const COUNTS: Readonly<Record<string, number>> = {
   dhcp: 29,
   handler: 339,
   'handler-phase': 485,
+  'host-disk': 9,
   libvirt: 97,
   'network-phase1': 82,
   'network-read': 12,

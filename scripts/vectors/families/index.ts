@@ -13,6 +13,7 @@ export const FAMILIES: ReadonlyMap<string, FamilyEntry> = new Map<string, Family
   ['dhcp', { load: async () => (await import('./dhcp.ts')).runDhcp }],
   ['handler', { load: async () => (await import('./handler.ts')).runHandler }],
   ['handler-phase', { load: async () => (await import('./handler-phase.ts')).runHandlerPhase }],
+  ['host-disk', { load: async () => (await import('./host-disk.ts')).runHostDisk }],
   ['network-read', { load: async () => (await import('./network-read.ts')).runNetworkRead }],
   ['network-phase1', { load: async () => (await import('./network-phase1.ts')).runNetworkPhase1 }],
   ['network-status', { load: async () => (await import('./network-status.ts')).runNetworkStatus }],

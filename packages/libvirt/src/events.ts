@@ -108,7 +108,6 @@ export class EventRegistry {
 
   /** Registers everything anew, in the order of subscription; all or nothing. */
   async registerAll(call: RegisterCall): Promise<void> {
-    this.disconnected();
     for (const registration of this.#registrations) await this.register(registration, call);
   }
 

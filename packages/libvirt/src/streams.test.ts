@@ -47,6 +47,16 @@ test('carries a console both ways, packet by packet and in large pieces', async 
   await expect.poll(() => out.value.endsWith('y') && out.value.length > 1_000_000).toBe(true);
 });
 
+test('keeps what nobody has read yet while further packets come', async () => {
+  const stream = await domain.openConsole();
+  for (const letter of 'abcdef') {
+    guest.console.print(letter.repeat(10));
+    await connection.getType();
+  }
+  const out = text(stream);
+  await expect.poll(() => out.value).toBe([...'abcdef'].map((letter) => letter.repeat(10)).join(''));
+});
+
 test('ends with the guest’s end of data', async () => {
   const stream = await domain.openConsole();
   const out = text(stream);

@@ -5,6 +5,8 @@ import { systemClock } from './config/clock.ts';
 import { ensureDirectories } from './config/directories.ts';
 import type { LauncherFlags } from './config/flags.ts';
 import { parseFlags, renderFlagHelp } from './config/flags.ts';
+import type { LogOutput } from './config/log-output.ts';
+import { createLogOutput } from './config/log-output.ts';
 import { LauncherError, textOf } from './errors.ts';
 import { startLibvirtDaemons } from './libvirt-daemon/start.ts';
 
@@ -29,7 +31,7 @@ function installStopSignals(log: Logger): AbortSignal {
   return stopping.signal;
 }
 
-async function run(flags: LauncherFlags, verbosity: number, log: Logger): Promise<void> {
+async function run(flags: LauncherFlags, verbosity: number, log: Logger, output: LogOutput): Promise<void> {
   const { env } = process;
   log.info(`Hypervisor set to ${flags.hypervisor}`);
   if (flags.unknown.length > 0) log.warn(`Ignoring unknown flags: ${flags.unknown.join(' ')}`);
@@ -39,8 +41,7 @@ async function run(flags: LauncherFlags, verbosity: number, log: Logger): Promis
   if (flags.hookSidecars > 0) {
     throw new LauncherError('NotSupportedYet', 'hook sidecars are not supported by this launcher yet');
   }
-  // Not writeSync, which gives up when a reader of the log is slow.
-  const writeLine = (line: string): void => void process.stderr.write(`${line}\n`);
+  const writeLine = (line: string): void => output.write(`${line}\n`);
   const daemons = startLibvirtDaemons(flags, env, { clock: systemClock, log, verbosity, writeLine });
   try {
     // The daemon starts while the rest of the program is loaded.
@@ -52,9 +53,10 @@ async function run(flags: LauncherFlags, verbosity: number, log: Logger): Promis
   }
 }
 
-function fail(log: Logger, caught: unknown): never {
+function fail(log: Logger, output: LogOutput, caught: unknown): never {
   log.fatal({ reason: caught }, textOf(caught));
-  process.stderr.write(`panic: ${textOf(caught)}\n`);
+  output.write(`panic: ${textOf(caught)}\n`);
+  output.flush();
   process.exit(EXIT_FAILED);
 }
 
@@ -63,20 +65,22 @@ async function main(argv: readonly string[]): Promise<void> {
     process.stdout.write(renderFlagHelp());
     return;
   }
+  const output = createLogOutput(2);
   let flags: LauncherFlags;
   try {
     flags = parseFlags(argv);
   } catch (caught) {
-    return fail(createLogger('virt-launcher'), caught);
+    return fail(createLogger('virt-launcher', { destination: output }), output, caught);
   }
   const verbosity = verbosityOf(flags, process.env);
-  const log = createLogger('virt-launcher', { verbosity });
-  process.on('uncaughtException', (caught) => fail(log, caught));
+  const log = createLogger('virt-launcher', { verbosity, destination: output });
+  process.on('uncaughtException', (caught) => fail(log, output, caught));
   try {
-    await run(flags, verbosity, log);
+    await run(flags, verbosity, log, output);
   } catch (caught) {
-    fail(log, caught);
+    fail(log, output, caught);
   }
+  output.flush();
   process.exit(0);
 }
 

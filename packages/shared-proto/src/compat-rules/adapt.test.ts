@@ -1,0 +1,77 @@
+import { describe, expect, test } from 'vitest';
+
+import { VirtualMachineOptions } from '../gen/kubevirt/cmd/v1/cmd.ts';
+import { openHistory } from '../history/index.ts';
+import { adaptOptions, needsAcpiTableObject, needsDisksInfo } from './adapt.ts';
+import { CONTENT_RULES, type ContentRule } from './content-rules.ts';
+import { ANY_ERA, type Era } from './era.ts';
+import { renderRules, rulesAsJson } from './render.ts';
+import { RPC_RULES } from './rpc-rules.ts';
+
+const line = (since: string, until: string | undefined): Era => ({ since, until });
+const V10 = line('v1.0.0', 'v1.1.0');
+const V15 = line('v1.5.0', 'v1.6.0');
+const V18 = line('v1.8.0', 'v1.9.0');
+const V19 = line('v1.9.0', undefined);
+const DISKS = new Map([['cd', { format: 'qcow2', virtualSize: 1n << 40n }]]);
+
+describe('options', () => {
+  test.each<[string, Era, boolean, boolean]>([
+    ['v1.0', V10, true, true],
+    ['v1.5', V15, true, true],
+    ['v1.8', V18, false, true],
+    ['v1.9', V19, false, false],
+    ['a launcher of any release', ANY_ERA, true, true],
+  ])('for %s', (_title, era, tellsDisks, expands) => {
+    const options = VirtualMachineOptions.fromPartial(
+      adaptOptions({ clusterConfig: { BochsDisplayForEFIGuests: true } }, era, DISKS),
+    );
+    expect(options.DisksInfo.size > 0).toBe(tellsDisks);
+    expect(needsDisksInfo(era)).toBe(tellsDisks);
+    expect(options.ExpandDisksEnabled).toBe(expands);
+    expect(options.clusterConfig?.ExpandDisksEnabled).toBe(expands);
+    expect(options.clusterConfig?.BochsDisplayForEFIGuests).toBe(true);
+    const read = VirtualMachineOptions.decode(VirtualMachineOptions.encode(options).finish());
+    expect(read.DisksInfo.get('cd')?.virtualSize).toBe(tellsDisks ? 1n << 40n : undefined);
+  });
+
+  test('are not touched for a new launcher', () => {
+    const options = { MemBalloonStatsPeriod: 10 };
+    expect(adaptOptions(options, V19)).toEqual(options);
+  });
+});
+
+test.each<[string, Era, boolean]>([
+  ['v1.2 to v1.5', line('v1.2.0', 'v1.6.0'), true],
+  ['v1.1 or v1.2', line('v1.1.0', 'v1.3.0'), false],
+  ['v1.9', V19, false],
+  ['unknown', ANY_ERA, false],
+])('an ACPI table is one object for a handler of %s: %s', (_title, era, expected) => {
+  expect(needsAcpiTableObject(era)).toBe(expected);
+});
+
+describe('the table', () => {
+  test('every field that it names exists in the schema', () => {
+    const history = openHistory();
+    const rules: readonly ContentRule[] = Object.values(CONTENT_RULES);
+    for (const { place } of rules) {
+      if (place.kind === 'field') expect(history.field(place.message, place.field), place.field).toBeDefined();
+    }
+  });
+
+  test('is printed whole, for people and for tools', () => {
+    const text = renderRules();
+    for (const { rpc, effect } of RPC_RULES) {
+      expect(text).toContain(`${rpc}  (launchers from`);
+      expect(text).toContain(effect);
+    }
+    for (const { effect, send } of Object.values(CONTENT_RULES)) {
+      expect(text).toContain(effect);
+      expect(text).toContain(send);
+    }
+    expect(text).toContain('before v0.50');
+    const json = JSON.parse(rulesAsJson()) as { rpcs: unknown[]; contents: unknown[] };
+    expect(json.rpcs).toHaveLength(RPC_RULES.length);
+    expect(json.contents).toHaveLength(Object.keys(CONTENT_RULES).length);
+  });
+});

@@ -1,0 +1,55 @@
+import { CONTENT_RULES, type ContentRule, type RulePlace } from './content-rules.ts';
+import { renderEra } from './era.ts';
+import { RPC_RULES, type RpcFallback } from './rpc-rules.ts';
+
+/** Oldest peers that the rules speak of. */
+const SCOPE =
+  'Peers of v0.59 and newer. JSON of handlers and launchers before v0.50, which match keys without regard to case, is out of scope.';
+
+/** Prints all rules for people: what is sent to whom, what happens without it, and what a user would notice. */
+export function renderRules(): string {
+  const rpcs = RPC_RULES.flatMap(({ rpc, since, fallback, effect }) => [
+    `${rpc}  (launchers from ${since} on)`,
+    `  without it:  ${renderFallback(fallback)}`,
+    `  user sees:   ${effect}`,
+  ]);
+  return [SCOPE, '', 'RPCs that older launchers lack', ...rpcs, '', 'Fields and keys', ...renderContents(), ''].join(
+    '\n',
+  );
+}
+
+/** The rules as data: one array, for tools. */
+export function rulesAsJson(): string {
+  return `${JSON.stringify({ rpcs: RPC_RULES, contents: Object.values(CONTENT_RULES) }, undefined, 2)}\n`;
+}
+
+function renderContents(): readonly string[] {
+  return Object.values(CONTENT_RULES).flatMap(
+    ({ place, from, peers, send, elsewhere, fallback, effect }: ContentRule) => [
+      `${renderPlace(place)}  (by the ${from})`,
+      `  ${renderEra(peers)}:  ${send}`,
+      `  others:      ${elsewhere}`,
+      `  without it:  ${fallback}`,
+      `  user sees:   ${effect}`,
+    ],
+  );
+}
+
+function renderPlace(place: RulePlace): string {
+  return place.kind === 'field' ? `${place.message}.${place.field}` : `${place.document} JSON ${place.key}`;
+}
+
+function renderFallback(fallback: RpcFallback): string {
+  switch (fallback.kind) {
+    case 'value':
+      return `"${fallback.value}" is taken for the answer`;
+    case 'goOn':
+      return 'logged once, everything else goes on';
+    case 'report':
+      return 'told in a condition or event, everything else goes on';
+    case 'rest':
+      return `the REST call answers ${fallback.status}`;
+    case 'rpc':
+      return `${fallback.rpc} is asked instead`;
+  }
+}

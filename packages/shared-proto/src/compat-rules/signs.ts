@@ -1,0 +1,45 @@
+import type { Era } from './era.ts';
+
+/** Something seen on the wire that tells a peer's age. `key` is looked for in JSON texts, in quotes with its colon. */
+export interface Sign {
+  readonly key: string;
+  /** First release that prints it. */
+  readonly since: string;
+  /** First release that does not print it any more. */
+  readonly until?: string;
+}
+
+/**
+ * Keys that every domain JSON of a release has, whatever the VM: a missing one tells as much as one that is there.
+ *
+ * @source domain JSON by release, the keys of DomainSpec, Devices and KubeVirtMetadata that are never left out
+ */
+export const DOMAIN_SIGNS: readonly Sign[] = [
+  { key: 'VCPUs', since: 'v1.0.0' },
+  { key: 'CurrentMemory', since: 'v1.1.0' },
+  { key: 'PanicDevices', since: 'v1.6.0' },
+  { key: 'OnReboot', since: 'v1.8.0' },
+  { key: 'IOMMUFD', since: 'v1.9.0' },
+];
+
+/** Shapes that only some domains have. A domain that does not show one says nothing. */
+const SHAPES: readonly { readonly text: string; readonly era: Era }[] = [
+  { text: '"ACPI":{"Table":{', era: { since: 'v1.2.0', until: 'v1.6.0' } },
+  { text: '"ACPI":{"Table":[', era: { since: 'v1.6.0', until: undefined } },
+  { text: '"creationTimestamp":null', era: { since: undefined, until: 'v1.8.0' } },
+  { text: '"Watchdogs":', era: { since: 'v1.1.0', until: undefined } },
+];
+
+/**
+ * The bounds that a domain JSON sets. Quotes within strings are escaped in JSON, so nothing a guest says can look like
+ * a key.
+ */
+export function erasOfDomainJson(json: string): readonly Era[] {
+  if (!json.includes('"Spec":{')) return [];
+  return [
+    ...DOMAIN_SIGNS.map(({ key, since }): Era =>
+      json.includes(`"${key}":`) ? { since, until: undefined } : { since: undefined, until: since },
+    ),
+    ...SHAPES.filter(({ text }) => json.includes(text)).map(({ era }) => era),
+  ];
+}

@@ -110,6 +110,54 @@ test('FM-13.4 an event for another VM than the pipe belongs to is refused', asyn
   expect(scene.phase('vm2')).toBe('Running');
 });
 
+test('FM-4.3 a start that fails for good ends as Failed once its launcher is gone, and says why', async () => {
+  await using scene = new NodeScene();
+  const launcher = await scene.startLauncher('vm1');
+  launcher.tell({ answer: { rpc: 'SyncVirtualMachine', with: { success: false, message: 'no such machine type' } } });
+  await scene.startHandler();
+  scene.handOver('vm1');
+  const synchronized = () =>
+    (scene.store.get('default/vm1')?.status?.conditions ?? []).find((one) => one.type === 'Synchronized');
+  await until('the reason is told', () => synchronized()?.message?.includes('no such machine type') === true);
+  await launcher.end('SIGKILL');
+  await scene.untilPhase('vm1', 'Failed');
+  expect(synchronized()?.message).toContain('no such machine type');
+});
+
+test('a launcher that hangs keeps its VM Running, and others are started all the same', async () => {
+  await using scene = new NodeScene();
+  const hung = await scene.startLauncher('vm1');
+  await scene.startHandler();
+  scene.handOver('vm1');
+  await scene.untilPhase('vm1', 'Running');
+  hung.tell({ freeze: true });
+  scene.store.change('default/vm1', (vmi) => {
+    vmi.metadata.annotations = { touched: 'yes' };
+  });
+  await scene.startLauncher('vm2');
+  scene.handOver('vm2');
+  await scene.untilPhase('vm2', 'Running');
+  expect(scene.phase('vm1')).toBe('Running');
+});
+
+test('FM-3.10 a VMI of the same name waits for the old one, and starts soon after its launcher is gone', async () => {
+  await using scene = new NodeScene();
+  const old = await scene.startLauncher('vm1');
+  await scene.startHandler();
+  scene.handOver('vm1');
+  await scene.untilPhase('vm1', 'Running');
+  scene.handOver('vm1', (vmi) => {
+    vmi.metadata.uid = '33333333-0000-4000-8000-000000000001';
+    vmi.metadata.resourceVersion = '100';
+    vmi.status = { ...vmi.status, activePods: { [scene.podUid('vm9')]: 'node01' } };
+  });
+  const fresh = await scene.startLauncher('vm9');
+  expect(fresh.said('rpc')).not.toContain('SyncVirtualMachine');
+  await old.end('SIGKILL');
+  await scene.untilPhase('vm1', 'Running');
+  expect(fresh.said('started')).toEqual([1]);
+});
+
 test('SIGTERM stops the handler and leaves the VM alone', async () => {
   await using scene = new NodeScene();
   await scene.startLauncher('vm1');

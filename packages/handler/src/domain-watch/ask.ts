@@ -2,20 +2,29 @@ import type { CmdClient } from '@virtwire/shared-proto';
 import { unwrap } from '@virtwire/shared-proto';
 import { parseDomainJson } from '@virtwire/vm-model';
 import { HandlerError } from '../errors.ts';
+import { objectKey } from '../model.ts';
 import type { Domain } from '../model.ts';
+import type { DomainIdentity } from './domain-object.ts';
+import { domainKey } from './domain-store.ts';
 
 /**
  * Asks a launcher for its domain.
  *
+ * @param owner the VMI that the launcher belongs to; the domain of another one is refused (P4).
  * @returns undefined when it has none.
- * @throws {ProtoError} when it cannot be asked; {HandlerError} `Invalid` when its answer is no domain.
+ * @throws {ProtoError} when it cannot be asked; {HandlerError} `Invalid` when its answer is no domain of its own.
  */
-export async function askDomain(client: CmdClient): Promise<Domain | undefined> {
-  const { domain } = unwrap(await client.getDomain());
-  if (domain === '') return undefined;
+export async function askDomain(client: CmdClient, owner: DomainIdentity): Promise<Domain | undefined> {
+  const { domain: json } = unwrap(await client.getDomain());
+  if (json === '') return undefined;
+  let domain: Domain;
   try {
-    return parseDomainJson(domain);
+    domain = parseDomainJson(json);
   } catch (error) {
     throw HandlerError.from(error, 'Invalid', 'the launcher sent something that is no domain');
   }
+  const uid = domain.Spec.Metadata.KubeVirt.UID ?? '';
+  if (domainKey(domain) === objectKey(owner) && (uid === '' || uid === owner.uid)) return domain;
+  const told = `${domainKey(domain)} (${uid})`;
+  throw new HandlerError('Invalid', `the launcher of ${objectKey(owner)} (${owner.uid}) told the domain of ${told}`);
 }

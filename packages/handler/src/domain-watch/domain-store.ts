@@ -31,7 +31,7 @@ export interface DomainStore {
 }
 
 function factOf(domain: Domain): DomainFact {
-  const uid = domain.Spec.Metadata.KubeVirt.UID ?? '';
+  const uid = domain.Spec.Metadata.KubeVirt.UID ?? domain.ObjectMeta.uid ?? '';
   return domain.ObjectMeta.deletionTimestamp ? { state: 'absent', uid } : { state: 'present', domain };
 }
 

@@ -153,6 +153,18 @@ test('a resync brings what no event told, and an event that comes meanwhile is n
   expect(store.get(key('vm1'))).toBe(event);
 });
 
+test('P4 a launcher that tells the domain of another VM is not believed', async () => {
+  await serve('vm1', domainJson('vm2'));
+  await serve('vm2', '');
+  const { store, launchers, watch } = setUp(['vm1', 'vm2']);
+  await using _launchers = launchers;
+  await using _watch = watch;
+  watch.start();
+  await until('both are heard', () => store.isKnown(key('vm1')) && store.isKnown(key('vm2')));
+  expect(store.get(key('vm1'))?.Status.Status).toBe('Unknown');
+  expect(store.fact(key('vm2')).state).toBe('absent');
+});
+
 test('a stop while a launcher hangs does not wait for it', { timeout: 10_000 }, async () => {
   await hang('vm1');
   const { launchers, watch } = setUp(['vm1']);

@@ -145,7 +145,7 @@ export class DomainWatch implements AsyncDisposable {
     const key = objectKey(record);
     const client = await launchers.adopt(record, isNonRoot(record));
     const before = store.get(key);
-    const domain = await askDomain(client);
+    const domain = await askDomain(client, record);
     // The pipe is open already: an event that came meanwhile is newer than the answer.
     if (store.get(key) !== before) return;
     if (domain !== undefined) store.upsert(domain);
@@ -190,7 +190,7 @@ export class DomainWatch implements AsyncDisposable {
     try {
       const client = held ?? (own = await connect(record.socketFile, this.#stop.signal));
       const before = store.get(key);
-      const domain = await askDomain(client);
+      const domain = await askDomain(client, record);
       // An event that came meanwhile is newer than the answer.
       if (store.get(key) !== before || this.#deps.records.get(key)?.uid !== record.uid) return;
       if (domain !== undefined) store.upsert(domain);

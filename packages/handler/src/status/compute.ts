@@ -83,6 +83,7 @@ function setDomainFields({ vmi, domain }: StatusInput, status: VmiStatus): void 
 function nextConditions(
   input: StatusInput,
   events: StatusEvent[],
+  endsAsFailed: boolean,
 ): { readonly conditions: readonly Condition[]; readonly method: string } {
   const { vmi, domain, facts, config, nodeName } = input;
   const now = apiTime(input.nowMs);
@@ -97,7 +98,10 @@ function nextConditions(
   const paused = pausedConditions(vmi, agent, domain, { nodeName, now });
   const { hostArchitecture } = facts;
   const emulated = emulationConditions(vmi, paused, domain, { config, hostArchitecture, now });
-  return { conditions: synchronizedConditions(emulated, input.syncError, now), method: migration.method };
+  // What went wrong last stays readable in a VMI that ends because of it (FM-4.4).
+  const isKept = endsAsFailed && input.syncError === undefined;
+  const conditions = isKept ? emulated : synchronizedConditions(emulated, input.syncError, now);
+  return { conditions, method: migration.method };
 }
 
 function setPhase(input: StatusInput, status: VmiStatus, phase: VmiPhase): readonly StatusEvent[] {
@@ -138,7 +142,7 @@ export function computeStatus(input: StatusInput): StatusResult {
   setField(status, 'interfaces', interfaceStatuses(vmi, domain, facts.podInterfaces));
   const next = calculatePhase(input);
   requeueAfterMs ??= next.requeueAfterMs;
-  const { conditions, method } = nextConditions(input, events);
+  const { conditions, method } = nextConditions(input, events, next.phase === 'Failed');
   setField(status, 'conditions', conditions.length === 0 && old.conditions === undefined ? undefined : [...conditions]);
   status.migrationMethod = method;
   const fatal = fatalReason(vmi, input.syncError);

@@ -109,6 +109,20 @@ test.each([
   expect(steps.some((step) => step.kind === 'finalCleanup')).toBe(strangerLauncher === 'unresponsive');
 });
 
+test('FM-3.10 what a dead launcher of the old VMI has left is cleaned up before the new one starts', () => {
+  const { steps } = decideVmi(
+    sampleObserved({
+      vmi: sampleVmi('Scheduled'),
+      domain: { state: 'absent', uid: 'old' },
+      strangerLauncher: 'unresponsive',
+    }),
+  );
+  expect(steps).toMatchObject([
+    { kind: 'finalCleanup', uid: 'old' },
+    { kind: 'requeue', afterMs: 5_000 },
+  ]);
+});
+
 test('FM-4.2 a domain that is defined and not started yet belongs to the start, for five minutes', () => {
   const domain = present(sampleDomain('Shutoff', 'Unknown'));
   const vmi = sampleVmi('Scheduled');

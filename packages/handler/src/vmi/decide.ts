@@ -3,7 +3,7 @@ import type { Domain, Vmi } from '../model.ts';
 import { decideCleanup, decideShutdown } from './decide-stop.ts';
 import { decideUpdate } from './decide-update.ts';
 import { isDecentralizedSource, isMigrationInProgress, isMigrationRunning } from './migration-facts.ts';
-import type { Observed } from './observed.ts';
+import type { DomainFact, Observed } from './observed.ts';
 import { calculatePhase, isDecentralizedTarget } from './phase.ts';
 import type { Note, Plan, Step } from './steps.ts';
 
@@ -21,6 +21,15 @@ const debug = (message: string): Note => ({ level: 'debug', message });
 const info = (message: string): Note => ({ level: 'info', message });
 const trace = (message: string): Note => ({ level: 'trace', message });
 const nothing = (...notes: Note[]): Plan => ({ notes, steps: [] });
+
+/**
+ * True when the domain belongs to an older VMI of the same name: it lives on, or its launcher is gone and what it left
+ * is in the way of the new one (FM-3.10).
+ */
+export function isStranger(fact: DomainFact, vmi: Vmi): boolean {
+  if (fact.state === 'present') return (fact.domain.Spec.Metadata.KubeVirt.UID ?? '') !== vmi.metadata.uid;
+  return fact.state === 'absent' && fact.uid !== '' && fact.uid !== vmi.metadata.uid;
+}
 
 /** The facts of one pass with the domain resolved. */
 export interface PassFacts {
@@ -170,7 +179,9 @@ function decideSync(facts: PassFacts): Plan {
   if (o.domain.state === 'unknown' || domain?.Status.Status === 'Unknown') {
     const message = `Domain has Unknown status (virt-launcher unreachable), skipping processing for ${o.key}`;
     const steps: Step[] = o.domain.state === 'unknown' && exists ? waitForAnswer(o, vmi) : [];
-    return { notes: [...notes, { level: 'warn', message }], steps };
+    // One that was never heard is asked again every second, which is nobody's news.
+    const level = o.domain.state === 'unknown' ? 'debug' : 'warn';
+    return { notes: [...notes, { level, message }], steps };
   }
   notes.push(situation(facts));
   const flags = flagsOf(facts);
@@ -209,9 +220,7 @@ export function decideVmi(o: Observed): Plan {
   const exists = o.vmi !== undefined;
   const vmi = o.vmi ?? vmiReference(o.key, cachedUid === '' ? o.recordedUid : cachedUid);
 
-  if (exists && domain !== undefined && cachedUid !== vmi.metadata.uid) {
-    return decideStranger(o, vmi.metadata.uid, cachedUid);
-  }
+  if (exists && isStranger(o.domain, vmi)) return decideStranger(o, vmi.metadata.uid, cachedUid);
   const facts: PassFacts = { observed: o, vmi, exists, domain };
   if (domain?.Status.Status === 'Shutoff' && domain.Status.Reason === 'Migrated') {
     return { notes: [...notes, trace('detected orphan vmi')], steps: decideCleanup(facts) };

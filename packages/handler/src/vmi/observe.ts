@@ -3,11 +3,12 @@ import { askDomain } from '../domain-watch/ask.ts';
 import type { DomainStore } from '../domain-watch/domain-store.ts';
 import { errorText } from '../errors.ts';
 import type { GhostRecords } from '../ghost-records/ghost-records.ts';
+import { ownerOf } from '../launchers/launcher.ts';
 import type { Launchers } from '../launchers/launchers.ts';
 import { phaseOf } from '../model.ts';
 import type { Vmi } from '../model.ts';
 import type { VmiSource } from '../vmi-source/source.ts';
-import { vmiReference } from './decide.ts';
+import { isStranger, vmiReference } from './decide.ts';
 import type { Expectations } from './expectations.ts';
 import type { ClusterFacts, DomainFact, Observed } from './observed.ts';
 
@@ -34,7 +35,7 @@ async function askLauncher({ launchers, domains, log }: ObserveDeps, key: string
     return phaseOf(vmi) === 'Running' ? { state: 'unknown', uid: '' } : { state: 'absent', uid: '' };
   }
   try {
-    const domain = await askDomain(await launchers.get(vmi));
+    const domain = await askDomain(await launchers.get(vmi), ownerOf(vmi));
     if (domain === undefined) domains.noteAbsent(key);
     else domains.upsert(domain);
     return domains.fact(key);
@@ -62,7 +63,6 @@ export async function observe(deps: ObserveDeps, key: string): Promise<Observed>
   const recordedUid = records.get(key)?.uid ?? '';
   const domainUid = domain.state === 'present' ? (domain.domain.Spec.Metadata.KubeVirt.UID ?? '') : domain.uid;
   const own = vmi ?? vmiReference(key, domainUid === '' ? recordedUid : domainUid);
-  const isStranger = vmi !== undefined && domain.state === 'present' && domainUid !== vmi.metadata.uid;
   return {
     key,
     nowMs: now(),
@@ -72,7 +72,8 @@ export async function observe(deps: ObserveDeps, key: string): Promise<Observed>
     domain,
     recordedUid,
     launcher: launchers.state(own),
-    strangerLauncher: isStranger ? launchers.state(vmiReference(key, domainUid)) : undefined,
+    strangerLauncher:
+      vmi !== undefined && isStranger(domain, vmi) ? launchers.state(vmiReference(key, domainUid)) : undefined,
     cluster: deps.cluster(),
   };
 }

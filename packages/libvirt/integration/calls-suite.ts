@@ -1,4 +1,4 @@
-import { ErrorDomain, ErrorNumber, LibvirtError } from '../src/index.ts';
+import { connect, ErrorDomain, ErrorNumber, LibvirtError } from '../src/index.ts';
 import { describe, expect, test } from 'vitest';
 import { domainXml, useDaemon } from './fixture.ts';
 import type { HarnessKind } from './harness.ts';
@@ -127,6 +127,16 @@ export function testCalls(kind: HarnessKind): void {
       const dom = { name: 'x', uuid: '00000000-0000-0000-0000-000000000000', id: -1 };
       const call = connection.call('DOMAIN_FD_ASSOCIATE', { dom, name: 'iommu', flags: 0 });
       await expect(call).rejects.toMatchObject({ kind: 'Unsupported', code: ErrorNumber.NO_SUPPORT });
+    });
+
+    test('connects by the path of the socket, or by a URI that holds it', async () => {
+      const { uri = '', socketPath = '' } = daemon.harness.connectOptions;
+      const withSocket = uri.replace(':///', '+unix:///') + `?socket=${socketPath}`;
+      await using byUri = await connect(withSocket);
+      expect(await byUri.getUri()).toBe(uri);
+      if (uri !== 'qemu:///system') return;
+      await using byPath = await connect(socketPath);
+      expect(await byPath.getUri()).toBe(uri);
     });
 
     test('makes second connections like the first', async () => {

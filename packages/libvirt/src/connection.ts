@@ -46,11 +46,12 @@ export interface DomainStats {
 /**
  * Opens a connection to a libvirt daemon.
  *
- * @param options a URI, or options.
+ * @param options a URI, the path of a socket, or options.
  * @throws {LibvirtError} `ConnectFailed`, `AuthFailed`, `Aborted`, `InvalidArgument`, or what the daemon answered.
  */
 export async function connect(options: string | ConnectOptions = {}): Promise<Connection> {
-  const all = typeof options === 'string' ? { uri: options } : options;
+  const all =
+    typeof options !== 'string' ? options : options.startsWith('/') ? { socketPath: options } : { uri: options };
   const connection = new Connection(all, resolveTarget(all, process.env));
   await connection.open();
   return connection;

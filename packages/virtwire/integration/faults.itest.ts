@@ -32,7 +32,7 @@ describe.skipIf(missing !== undefined)(
       return findLeftovers(before, await takeSnapshot(runTool), [podUid]);
     }
 
-    test('FM: QEMU is killed: the VM is Failed within 2 s, with the reason, and nothing is left', async () => {
+    test('QEMU is killed: the VM is Failed within 2 s, with the reason, and nothing is left', async () => {
       const key = await host.start({ name: 'qemu-killed' });
       await untilRunning(host.node, key);
       const { pid, podUid } = host.sandbox(key);
@@ -49,7 +49,7 @@ describe.skipIf(missing !== undefined)(
       expect(await leftOf(podUid)).toEqual([]);
     });
 
-    test('FM: the launcher is killed: the VM is Failed within 2 s, and nothing is left', async () => {
+    test('the launcher is killed: the VM is Failed within 2 s, and nothing is left', async () => {
       const key = await host.start({ name: 'launcher-killed', network: 'masquerade' });
       await untilRunning(host.node, key);
       const { pid, podUid } = host.sandbox(key);

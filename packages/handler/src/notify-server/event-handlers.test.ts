@@ -55,6 +55,18 @@ test('FM-1.4 bad JSON is answered with success false, whatever the bytes', async
   expect(store.keys()).toEqual([]);
 });
 
+test('an event from before the start that arrives while the VM runs does not end it', async () => {
+  const { store, domainEvent } = setUp();
+  const defined = renderDomainJson(sampleDomain('Shutoff', 'Unknown'));
+  await domainEvent(defined, 'ADDED');
+  expect(store.get('ns1/vm1')?.Status.Status).toBe('Shutoff');
+  await domainEvent(running);
+  expect(await domainEvent(defined, 'ADDED')).toBeUndefined();
+  expect(store.get('ns1/vm1')?.Status.Status).toBe('Running');
+  await domainEvent(renderDomainJson(sampleDomain('Shutoff', 'Shutdown')));
+  expect(store.get('ns1/vm1')?.Status.Reason).toBe('Shutdown');
+});
+
 test('FM-2.3 an ERROR event is only logged, with the name of its VM', async () => {
   const { store, lines, handlers } = setUp();
   const request = { domainJSON: bytes(''), statusJSON: bytes('{"message":"lost"}'), eventType: 'ERROR' };

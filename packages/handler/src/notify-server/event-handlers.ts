@@ -1,6 +1,6 @@
 import type { NotifyHandlers, PeerIdentity } from '@virtwire/shared-proto';
 import type { Logger } from '@virtwire/telemetry';
-import { parseDomainJson } from '@virtwire/vm-model';
+import { parseDomainJson, parseJson } from '@virtwire/vm-model';
 import type { DomainStore } from '../domain-watch/domain-store.ts';
 import { domainKey } from '../domain-watch/domain-store.ts';
 import { errorText } from '../errors.ts';
@@ -14,6 +14,8 @@ export interface EventHandlersDeps {
   readonly getVmi: (key: string) => Vmi | undefined;
   readonly events: EventRecorder;
   readonly log: Logger;
+  /** Told of the text of each domain that a launcher with a known identity sends. */
+  readonly onDomainJson?: (uid: string, json: string) => void;
 }
 
 interface K8sEvent {
@@ -38,7 +40,7 @@ function parseDomain(bytes: Uint8Array): Domain | undefined {
 }
 
 function parseObject(json: string, what: string): object {
-  const value = JSON.parse(json) as unknown;
+  const value = parseJson(json);
   if (typeof value !== 'object' || value === null) throw new Error(`${what} must be a JSON object`);
   return value;
 }
@@ -52,6 +54,19 @@ function domainUidOf(domain: Domain): string {
 }
 
 /**
+ * True for an event that was on its way for so long that time has passed it by: libvirt calls a domain off for no reason
+ * only before its first start, so one that is known to be active cannot become that. Launchers written in Go deliver
+ * such an event when their handler was replaced during a start; believing it would end a VM that runs.
+ */
+function isOutdated(domain: Domain, known: Domain | undefined): boolean {
+  const isNeverStarted = domain.Status.Status === 'Shutoff' && domain.Status.Reason === 'Unknown';
+  const wasActive = known?.Status.Status === 'Running' || known?.Status.Status === 'Paused';
+  return (
+    isNeverStarted && wasActive && !domain.ObjectMeta.deletionTimestamp && domainUidOf(known) === domainUidOf(domain)
+  );
+}
+
+/**
  * The handler's side of the notify service.
  *
  * Bad JSON is answered with `success` false, never with a gRPC error (FM-1.4). An ERROR event stays with its VM
@@ -59,7 +74,7 @@ function domainUidOf(domain: Domain): string {
  *
  * @source KubeVirt v1.9.0 pkg/virt-handler/notify-server/server.go
  */
-export function createEventHandlers({ store, getVmi, events, log }: EventHandlersDeps): NotifyHandlers {
+export function createEventHandlers({ store, getVmi, events, log, onDomainJson }: EventHandlersDeps): NotifyHandlers {
   return {
     handleDomainEvent(request, { identity }) {
       let domain: Domain | undefined;
@@ -83,6 +98,11 @@ export function createEventHandlers({ store, getVmi, events, log }: EventHandler
         log.warn({ reason: stranger }, 'refused a domain event');
         return refuse(stranger);
       }
+      if (isOutdated(domain, store.get(key))) {
+        log.info(`ignoring an outdated event: ${key} is known to be active`);
+        return;
+      }
+      if (identity !== undefined) onDomainJson?.(identity.uid, text(request.domainJSON));
       if (request.eventType === 'ADDED' || request.eventType === 'MODIFIED') store.upsert(domain);
       else if (request.eventType === 'DELETED') store.delete(key);
       return;

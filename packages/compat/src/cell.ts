@@ -40,12 +40,3 @@ export interface ScenarioContext {
   /** Adds a line to the cell's trace. */
   note(line: string): void;
 }
-
-/** One row of the matrix. Throwing counts as a fail with the error's text. */
-export interface Scenario<Context extends ScenarioContext = ScenarioContext> {
-  /** Kebab-case and stable: reports and mutants name it. */
-  readonly name: string;
-  readonly title: string;
-  readonly sides: readonly SideUnderTest[];
-  run(context: Context): Promise<CellResult>;
-}

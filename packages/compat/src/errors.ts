@@ -4,6 +4,7 @@ export type CompatErrorCode =
   | 'CallFailed'
   | 'ConnectFailed'
   | 'DecodeFailed'
+  | 'Deviation'
   | 'PeerCrashed'
   | 'SchemaUnknown'
   | 'ServeFailed'

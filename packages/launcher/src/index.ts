@@ -1,5 +1,8 @@
 export { LauncherError } from './errors.ts';
 export type { LauncherErrorCode } from './errors.ts';
+export type { Clock } from './config/clock.ts';
+export { systemClock } from './config/clock.ts';
+export { ensureDirectories } from './config/directories.ts';
 export { parseFlags, renderFlagHelp } from './config/flags.ts';
 export type { LauncherFlags } from './config/flags.ts';
 export { launcherPaths } from './config/paths.ts';
@@ -26,3 +29,6 @@ export { createAnswerer6 } from './network/dhcp6-server.ts';
 export type { Dhcp6ServerConfig } from './network/dhcp6-server.ts';
 export type { Answer, Answerer, DhcpServer, Endpoint } from './network/serve.ts';
 export type { DhcpSettings, GuestRoute } from './network/dhcp-options.ts';
+export { runLauncher } from './launcher.ts';
+export type { LauncherProcess } from './launcher.ts';
+export type { RunningDaemons } from './libvirt-daemon/start.ts';

@@ -1,0 +1,58 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ensureDirectories, launcherPaths, parseFlags, runLauncher, systemClock } from '@virtwire/launcher';
+import { createLogger } from '@virtwire/telemetry';
+import { eventually } from './eventually.ts';
+import type { LauncherStart, RunningLauncher } from './subjects.ts';
+
+const STOP_LIMIT_MS = 2_000;
+
+/** The command line that virt-controller gives to the launcher of a cell, with every path below the cell's own. */
+export function launcherArguments({ vm, pod, scratchDir }: LauncherStart): readonly string[] {
+  const below = (name: string): string => join(scratchDir, name);
+  return [
+    ...['--name', vm.name, '--namespace', vm.namespace, '--uid', vm.uid, '--run-as-nonroot', '--allow-emulation'],
+    ...['--kubevirt-share-dir', pod.shareDir, '--ephemeral-disk-dir', below('ephemeral')],
+    ...['--container-disk-dir', below('container-disks'), '--hotplug-disk-dir', below('hotplug-disks')],
+    ...['--kubevirt-private-dir', below('private'), '--libvirt-run-dir', below('libvirt')],
+    ...['--grace-period-seconds', '1'],
+  ];
+}
+
+/** Starts virtwire's own launcher in this process, on the libvirt daemon of the cell. */
+export async function startOurLauncher(start: LauncherStart): Promise<RunningLauncher> {
+  const flags = parseFlags(launcherArguments(start));
+  const paths = launcherPaths(flags);
+  ensureDirectories(flags);
+  const stopping = new AbortController();
+  const { log: writeLine, libvirtSocket: socketPath } = start;
+  const log = createLogger('virt-launcher', { destination: { write: writeLine } });
+  const stop = (): Promise<void> => Promise.resolve();
+  const daemons = {
+    name: 'libvirtd',
+    socketPath,
+    daemon: { starts: 1, pid: undefined, stop },
+    owns: () => false,
+    stop,
+  };
+  let hasEnded = false;
+  const ended = runLauncher({
+    ...{ flags, env: {}, clock: systemClock, log, daemons, writeLine, stopSignal: stopping.signal },
+  }).finally(() => {
+    hasEnded = true;
+  });
+  ended.catch(() => undefined);
+  await Promise.race([eventually('readiness of the launcher', () => existsSync(paths.readySocket)), ended]);
+  return {
+    qemuPidFile: paths.qemuPidFile,
+    get hasEnded() {
+      return hasEnded;
+    },
+    terminate: () => stopping.abort(),
+    async kill() {
+      stopping.abort();
+      await Promise.race([ended.catch(() => undefined), sleep(STOP_LIMIT_MS, undefined, { ref: false })]);
+    },
+  };
+}

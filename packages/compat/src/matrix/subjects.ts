@@ -1,0 +1,55 @@
+import type { VmIdentity } from '../emulate/api.ts';
+import type { NodeDirs, PodDirs } from './node-dirs.ts';
+import type { VmiStore } from './vmi-store.ts';
+
+/** What a handler under test is started with. */
+export interface HandlerStart {
+  readonly nodeName: string;
+  readonly dirs: NodeDirs;
+  readonly store: VmiStore;
+  /** Period at which the handler asks every launcher again. */
+  readonly resyncMs: number;
+  /** Takes the handler's log lines. */
+  readonly log: (line: string) => void;
+}
+
+/** A Kubernetes event that a handler recorded. */
+export interface ReportedEvent {
+  readonly type: string;
+  readonly reason: string;
+  readonly message: string;
+}
+
+/** A handler under test that runs. Stopping it never touches a VM. */
+export interface RunningHandler {
+  readonly events: readonly ReportedEvent[];
+  stop(): Promise<void>;
+}
+
+/** Starts the handler under test; it serves when this resolves. */
+export type StartHandler = (start: HandlerStart) => Promise<RunningHandler>;
+
+/** What a launcher under test is started with. */
+export interface LauncherStart {
+  readonly vm: VmIdentity;
+  readonly pod: PodDirs;
+  /** An empty directory for what else the launcher needs. */
+  readonly scratchDir: string;
+  /** Socket of the libvirt daemon. */
+  readonly libvirtSocket: string;
+  readonly log: (line: string) => void;
+}
+
+/** A launcher under test that is ready. */
+export interface RunningLauncher {
+  /** Where the launcher looks for QEMU's process id. */
+  readonly qemuPidFile: string;
+  readonly hasEnded: boolean;
+  /** As SIGTERM to the pod. */
+  terminate(): void;
+  /** As SIGKILL. */
+  kill(): Promise<void>;
+}
+
+/** Starts the launcher under test; it is ready when this resolves. */
+export type StartLauncher = (start: LauncherStart) => Promise<RunningLauncher>;

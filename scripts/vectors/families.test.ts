@@ -36,6 +36,8 @@ const COUNTS: Readonly<Record<string, number>> = {
   handler: 339,
   'handler-phase': 485,
   'host-disk': 9,
+  'launcher-cloudinit': 35,
+  'launcher-sync': 76,
   libvirt: 97,
   'network-phase1': 82,
   'network-read': 12,

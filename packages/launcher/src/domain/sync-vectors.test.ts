@@ -1,29 +1,12 @@
-import { circumstancesFromJson } from '../converter/circumstances-json.ts';
-import { createVmiPreparation } from '../disks/vmi-preparation.ts';
-import { createGuestNetwork } from '../network/guest-network.ts';
-import type { PodLinks } from '../network/guest-network.ts';
-import { createLogger } from '@virtwire/telemetry';
 import type { Vmi } from '@virtwire/vm-model';
 import { describe, expect, test } from 'vitest';
 import { readCases } from '../testing/bundle.ts';
 import { bindingTrace } from '../testing/compare-vector.ts';
-import type { DiskWorld, DiskWorldSetup } from '../testing/disk-world.ts';
 import { createDiskWorld } from '../testing/disk-world.ts';
 import { runVector } from '../testing/run-vector.ts';
-import type { TraceEntry, VectorInput, VectorOutput } from '../testing/vector-types.ts';
-import type { SyncOptions } from '../cmd-server/complete-options.ts';
-import type { VmiPreparation } from './sync.ts';
-
-type Input = VectorInput &
-  DiskWorldSetup & {
-    readonly config?: {
-      readonly imageVolume?: boolean;
-      readonly directIO?: boolean;
-      readonly allowEmulation?: boolean;
-      readonly podCPUSet?: readonly number[];
-    };
-    readonly noHypervisorDevice?: boolean;
-  };
+import type { PreparedInput } from '../testing/vector-preparation.ts';
+import { createVectorPreparation } from '../testing/vector-preparation.ts';
+import type { TraceEntry, VectorOutput } from '../testing/vector-types.ts';
 
 /** What later issues bring: hotplug, block tracking, the rest of the RPCs. */
 const LATER = ['AttachDeviceFlags', 'DetachDeviceFlags', 'UpdateDeviceFlags', 'BlockResize', 'GetBlockInfo'];
@@ -34,7 +17,7 @@ const RPCS: ReadonlySet<string> = new Set([
   'PauseVirtualMachine',
 ]);
 
-function isCovered({ input, output }: { readonly input: Input; readonly output: VectorOutput }): boolean {
+function isCovered({ input, output }: { readonly input: PreparedInput; readonly output: VectorOutput }): boolean {
   const traces = output.steps.flatMap(({ trace }) => trace ?? []);
   return (
     input.steps.some(({ rpc }) => rpc === 'SyncVirtualMachine') &&
@@ -46,69 +29,13 @@ function isCovered({ input, output }: { readonly input: Input; readonly output: 
   );
 }
 
-const cases = readCases<Input, VectorOutput>('launcher-sync').filter(isCovered);
+const cases = readCases<PreparedInput, VectorOutput>('launcher-sync').filter(isCovered);
 
 /** Cases that this launcher answers otherwise, and why. */
 const DIFFERS: Readonly<Record<string, string>> = {
   '046-ignition': 'the arguments that pass the ignition data to QEMU survive the second define',
   '058-xml-unparsable': 'XML errors have words of their own',
 };
-
-const LINKS: PodLinks = {
-  links: [
-    { index: 2, name: 'eth0', mac: '02:00:00:aa:bb:01', mtu: 1450 },
-    { index: 3, name: 'tap0', mac: '02:00:00:aa:bb:02', mtu: 1450 },
-  ] as unknown as PodLinks['links'],
-  addresses: [],
-};
-
-function preparationOf(world: DiskWorld, input: Input): VmiPreparation<SyncOptions> {
-  const { hostArchitecture, hypervisor, environment } = circumstancesFromJson(
-    input.vmi as unknown as Vmi,
-    {},
-    undefined,
-  );
-  const log = createLogger('virt-launcher', { destination: { write: () => undefined } });
-  const network = createGuestNetwork(
-    {
-      log,
-      onFailure: () => undefined,
-      readLinks: () => LINKS,
-      startServers: () => Promise.resolve([]),
-    },
-    { privateDir: world.root, resolvConfPath: '/etc/resolv.conf', hostname: 'vm' },
-  );
-  return createVmiPreparation(
-    {
-      ...world.deps,
-      readPodCpuSet: () => Promise.resolve(input.config?.podCPUSet ?? [0, 1, 2, 3]),
-      async prepareNetwork(vmi, spec, options) {
-        const Interfaces = await network.prepare(
-          vmi,
-          spec.Devices.Interfaces ?? [],
-          options?.interfaceDomainAttachment ?? {},
-        );
-        return { ...spec, Devices: { ...spec.Devices, Interfaces } };
-      },
-    },
-    {
-      allowEmulation: input.config?.allowEmulation ?? true,
-      usesImageVolumes: input.config?.imageVolume ?? false,
-      facts: {
-        hostArchitecture,
-        hypervisor,
-        environment,
-        hypervisorDeviceAvailable: input.noHypervisorDevice !== true,
-        allowCrossArchEmulation: false,
-        firmwareAutoSelection: false,
-        firmwareDir: '',
-        logVerbosity: 2,
-        paths: world.deps.paths,
-        hasLibvirtHookServer: false,
-      },
-    },
-  );
-}
 
 /** XML without white space between elements, since a launcher below another root has longer paths. */
 function comparable(trace: readonly TraceEntry[], inPod: (text: string) => string): unknown[] {
@@ -122,7 +49,7 @@ describe('recorded syncs give the recorded calls and answers', () => {
     '%s',
     async (_name, { input, output }) => {
       using world = createDiskWorld({ ...input, hasDirectIo: input.config?.directIO ?? true });
-      const result = await runVector(input, preparationOf(world, input));
+      const result = await runVector(input, createVectorPreparation(world, input));
       const steps = output.steps.slice(output.steps.length - input.steps.length);
       steps.forEach(({ trace, response }, i) => {
         const got = result.steps[i];

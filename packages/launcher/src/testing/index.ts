@@ -1,0 +1,8 @@
+export { bindingTrace } from './compare-vector.ts';
+export { createDiskWorld } from './disk-world.ts';
+export type { DiskWorld, ToolRun } from './disk-world.ts';
+export { runVector } from './run-vector.ts';
+export type { VectorResult } from './run-vector.ts';
+export { createVectorPreparation } from './vector-preparation.ts';
+export type { PreparedInput } from './vector-preparation.ts';
+export type { TraceEntry, VectorOutput } from './vector-types.ts';

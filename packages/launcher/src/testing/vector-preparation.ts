@@ -1,0 +1,76 @@
+import { createLogger } from '@virtwire/telemetry';
+import type { Vmi } from '@virtwire/vm-model';
+import type { SyncOptions } from '../cmd-server/complete-options.ts';
+import { circumstancesFromJson } from '../converter/circumstances-json.ts';
+import { createVmiPreparation } from '../disks/vmi-preparation.ts';
+import type { VmiPreparation } from '../domain/sync.ts';
+import { createGuestNetwork } from '../network/guest-network.ts';
+import type { PodLinks } from '../network/guest-network.ts';
+import type { DiskWorld, DiskWorldSetup } from './disk-world.ts';
+import type { VectorInput } from './vector-types.ts';
+
+/** `input.json` of a launcher case that prepares a VM. */
+export type PreparedInput = VectorInput &
+  DiskWorldSetup & {
+    readonly config?: {
+      readonly imageVolume?: boolean;
+      readonly directIO?: boolean;
+      readonly allowEmulation?: boolean;
+      readonly podCPUSet?: readonly number[];
+    };
+    readonly noHypervisorDevice?: boolean;
+  };
+
+/** The links that every case has. */
+const LINKS: PodLinks = {
+  links: [
+    { index: 2, name: 'eth0', mac: '02:00:00:aa:bb:01', mtu: 1450 },
+    { index: 3, name: 'tap0', mac: '02:00:00:aa:bb:02', mtu: 1450 },
+  ] as unknown as PodLinks['links'],
+  addresses: [],
+};
+
+/** The launcher's own preparation in a case's file system, with recorded tools and the links of the recording. */
+export function createVectorPreparation(world: DiskWorld, input: PreparedInput): VmiPreparation<SyncOptions> {
+  const { hostArchitecture, hypervisor, environment } = circumstancesFromJson(
+    input.vmi as unknown as Vmi,
+    {},
+    undefined,
+  );
+  const network = createGuestNetwork(
+    {
+      log: createLogger('virt-launcher', { destination: { write: () => undefined } }),
+      onFailure: () => undefined,
+      readLinks: () => LINKS,
+      startServers: () => Promise.resolve([]),
+    },
+    { privateDir: world.root, resolvConfPath: '/etc/resolv.conf', hostname: 'vm' },
+  );
+  return createVmiPreparation(
+    {
+      ...world.deps,
+      readPodCpuSet: () => Promise.resolve(input.config?.podCPUSet ?? [0, 1, 2, 3]),
+      async prepareNetwork(vmi, spec, options) {
+        const attachments = options?.interfaceDomainAttachment ?? {};
+        const Interfaces = await network.prepare(vmi, spec.Devices.Interfaces ?? [], attachments);
+        return { ...spec, Devices: { ...spec.Devices, Interfaces } };
+      },
+    },
+    {
+      allowEmulation: input.config?.allowEmulation ?? true,
+      usesImageVolumes: input.config?.imageVolume ?? false,
+      facts: {
+        hostArchitecture,
+        hypervisor,
+        environment,
+        hypervisorDeviceAvailable: input.noHypervisorDevice !== true,
+        allowCrossArchEmulation: false,
+        firmwareAutoSelection: false,
+        firmwareDir: '',
+        logVerbosity: 2,
+        paths: world.deps.paths,
+        hasLibvirtHookServer: false,
+      },
+    },
+  );
+}

@@ -97,6 +97,14 @@ export function testDomains(kind: HarnessKind): void {
       await expect(connection.lookupDomainByName('t')).rejects.toMatchObject({ code: ErrorNumber.NO_DOMAIN });
     });
 
+    test('sets autostart by the call of that name', async () => {
+      const connection = await daemon.connect();
+      const domain = await connection.defineDomainXml(domainXml('auto'));
+      expect(await connection.call('DOMAIN_GET_AUTOSTART', { dom: domain.ref })).toEqual({ autostart: 0 });
+      await connection.call('DOMAIN_SET_AUTOSTART', { dom: domain.ref, autostart: 1 });
+      expect(await connection.call('DOMAIN_GET_AUTOSTART', { dom: domain.ref })).toEqual({ autostart: 1 });
+    });
+
     test('describes a running domain and its definition', async () => {
       const connection = await daemon.connect();
       const domain = await connection.defineDomainXml(domainXml('d', { hasAgentChannel: true }));

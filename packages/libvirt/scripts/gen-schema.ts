@@ -2,8 +2,7 @@ import { procedureName, resolveField, schemaStructs, shortName } from './protoco
 import type { ProcedureJson, ProtocolJson, ResolvedType } from './protocol-json.ts';
 
 /**
- * Renders the wire schema as two strings that the codec splits on first use: a module of 718 structs as code
- * costs every process that imports the package some milliseconds and megabytes, these cost next to nothing.
+ * Renders the wire schema as two strings: a process uses some dozens of the 718 structs, and pays for those only.
  */
 export function renderSchema(p: ProtocolJson): string {
   const structs = schemaStructs(p).map(([name, fields]) => {

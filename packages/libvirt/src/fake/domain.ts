@@ -54,6 +54,7 @@ export class FakeDomain {
   state: number = DomainState.SHUTOFF;
   reason: number = DomainShutoffReason.UNKNOWN;
   isAgentConnected = false;
+  isAutostarted = false;
   /** Statistics beyond the basic ones, by typed parameter name. */
   readonly stats = new Map<string, number | bigint | boolean | string>();
   readonly diskErrors = new Map<string, number>();

@@ -11,7 +11,7 @@ import type { DomainStatsRecord } from '../../gen/types.gen.ts';
 import { typedParams } from '../../typed-params.ts';
 import type { TypedParam } from '../../typed-params.ts';
 import type { FakeDomain } from '../domain.ts';
-import { daemonError } from '../errors.ts';
+import { daemonError, invalidState } from '../errors.ts';
 import { child, childrenOf, childText, parseXml, renderXml, setChildText } from '../xml.ts';
 import type { XmlElement } from '../xml.ts';
 import { domainOf } from './context.ts';
@@ -47,6 +47,12 @@ export const infoCalls: CallHandlers = {
   },
   DOMAIN_IS_ACTIVE: (args, context) => ({ active: domainOf(args, context).isActive ? 1 : 0 }),
   DOMAIN_IS_PERSISTENT: (args, context) => ({ persistent: domainOf(args, context).isPersistent ? 1 : 0 }),
+  DOMAIN_GET_AUTOSTART: (args, context) => ({ autostart: domainOf(args, context).isAutostarted ? 1 : 0 }),
+  DOMAIN_SET_AUTOSTART: (args, context) => {
+    const domain = domainOf(args, context);
+    if (!domain.isPersistent) throw invalidState('cannot set autostart for transient domain');
+    domain.isAutostarted = args.autostart !== 0;
+  },
   DOMAIN_GET_CONTROL_INFO: (args, context) => {
     domainOf(args, context).assertActive();
     return { state: 0, details: 0, stateTime: 0n };

@@ -20,6 +20,7 @@ export const FAMILIES: readonly Family[] = [
   vectors('converter'),
   vectors('dhcp'),
   vectors('handler'),
+  vectors('handler-domains'),
   vectors('handler-phase'),
   vectors('host-disk'),
   vectors('launcher-agent'),

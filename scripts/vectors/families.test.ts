@@ -34,6 +34,7 @@ const COUNTS: Readonly<Record<string, number>> = {
   converter: 96,
   dhcp: 29,
   handler: 339,
+  'handler-domains': 28,
   'handler-phase': 485,
   'host-disk': 9,
   'launcher-cloudinit': 35,

@@ -1,4 +1,4 @@
-import { emptyDomain } from '@virtwire/vm-model';
+import { domainName, emptyDomain } from '@virtwire/vm-model';
 import type { Domain } from '../model.ts';
 
 /** Which VMI a domain stands for when its launcher cannot be asked. */
@@ -16,6 +16,7 @@ export interface DomainIdentity {
 export function unknownDomain({ namespace, name, uid }: DomainIdentity): Domain {
   const domain = emptyDomain();
   domain.ObjectMeta = { namespace, name, uid };
+  domain.Spec.Name = domainName(namespace, name);
   domain.Spec.Metadata.KubeVirt.UID = uid;
   domain.Status.Status = 'Unknown';
   return domain;
@@ -25,6 +26,7 @@ export function unknownDomain({ namespace, name, uid }: DomainIdentity): Domain 
 export function goneDomain({ namespace, name, uid }: DomainIdentity, at: string, hasMetadataUid: boolean): Domain {
   const domain = emptyDomain();
   domain.ObjectMeta = { namespace, name, uid, deletionTimestamp: at };
+  domain.Spec.Name = domainName(namespace, name);
   if (hasMetadataUid) domain.Spec.Metadata.KubeVirt.UID = uid;
   return domain;
 }

@@ -14,6 +14,7 @@ import { forEachBounded } from './bounded.ts';
 import { goneDomain, unknownDomain } from './domain-object.ts';
 import type { DomainStore } from './domain-store.ts';
 import { createWatchdog, watchdogPeriodMs } from './watchdog.ts';
+import type { Watchdog } from './watchdog.ts';
 
 /** What the domain watch needs. */
 export interface DomainWatchDeps {
@@ -54,10 +55,12 @@ export class DomainWatch implements AsyncDisposable {
   readonly #stop = new AbortController();
   readonly #tasks = new Set<Promise<void>>();
   readonly #hung = new Set<string>();
+  readonly #watchdog: Watchdog;
 
   constructor(deps: DomainWatchDeps, config: DomainWatchConfig) {
     this.#deps = deps;
     this.#config = config;
+    this.#watchdog = createWatchdog(config.watchdogTimeoutMs);
   }
 
   /**
@@ -70,7 +73,8 @@ export class DomainWatch implements AsyncDisposable {
     this.#deps.log.info({ launchers: records.length }, 'Synchronizing domains');
     this.#run(forEachBounded(records, PROBES_AT_ONCE, (record) => this.#adopt(record)));
     this.#run(this.#every(this.#config.resyncPeriodMs, () => this.resync()));
-    this.#run(this.#watchdogLoop());
+    const periodMs = watchdogPeriodMs(this.#config.watchdogTimeoutMs);
+    this.#run(this.#every(periodMs, () => this.checkSockets()));
   }
 
   /** Asks every launcher once more; errors are only logged. */
@@ -202,20 +206,19 @@ export class DomainWatch implements AsyncDisposable {
     }
   }
 
-  async #watchdogLoop(): Promise<void> {
-    const watchdog = createWatchdog(this.#config.watchdogTimeoutMs);
-    await this.#every(watchdogPeriodMs(this.#config.watchdogTimeoutMs), async () => {
-      const failing: string[] = [];
-      await forEachBounded(this.#deps.records.list(), PROBES_AT_ONCE, async (record) => {
-        if ((await dialSocket(record.socketFile, DIAL_LIMIT_MS)) !== 'alive') failing.push(record.socketFile);
-        else await this.#ping(record);
-      });
-      for (const uid of this.#hung) if (!this.#deps.launchers.info(uid)) this.#hung.delete(uid);
-      for (const socket of watchdog.tick(this.#deps.now(), failing)) {
-        const record = this.#deps.records.findBySocket(socket);
-        if (record !== undefined) this.markGone(record);
-      }
+  /** One round of the watchdog: dials every socket, and declares those dead that have failed for too long. */
+  async checkSockets(): Promise<void> {
+    const { records, launchers, now } = this.#deps;
+    const failing: string[] = [];
+    await forEachBounded(records.list(), PROBES_AT_ONCE, async (record) => {
+      if ((await dialSocket(record.socketFile, DIAL_LIMIT_MS)) !== 'alive') failing.push(record.socketFile);
+      else await this.#ping(record);
     });
+    for (const uid of this.#hung) if (!launchers.info(uid)) this.#hung.delete(uid);
+    for (const socket of this.#watchdog.tick(now(), failing)) {
+      const record = records.findBySocket(socket);
+      if (record !== undefined) this.markGone(record);
+    }
   }
 
   /** Notices a launcher that takes connections and answers nothing; said once, and once more when it is back. */

@@ -1,5 +1,4 @@
-import { linkSync, mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
+import { mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { Writable } from 'node:stream';
 import {
@@ -24,6 +23,7 @@ import { parseDomainJson } from '@virtwire/vm-model';
 import type { Vmi } from '@virtwire/vm-model';
 import type { CaseAfter, CaseInput, CasePod, TraceEntry } from './case.ts';
 import { connectRecorded, rpcEntry } from './rpc.ts';
+import { leaveDeadSocket } from './dead-socket.ts';
 import { createParts } from './parts.ts';
 import { changes, snapshot } from './root-files.ts';
 
@@ -346,15 +346,4 @@ export class Scene implements AsyncDisposable {
       launcherClients: Object.fromEntries(clients),
     };
   }
-}
-
-/** A socket file that nobody listens on. Node removes the file of a server that it closes: a second name keeps it. */
-async function leaveDeadSocket(path: string): Promise<void> {
-  mkdirSync(dirname(path), { recursive: true });
-  const server = createServer();
-  await new Promise<void>((resolve) => void server.listen(path, resolve));
-  linkSync(path, `${path}.keep`);
-  await new Promise<void>((resolve) => void server.close(() => resolve()));
-  linkSync(`${path}.keep`, path);
-  rmSync(`${path}.keep`);
 }

@@ -17,6 +17,7 @@ import { openChannel } from './opening.ts';
 import type { ConnectOptions } from './options.ts';
 import type { Procedure } from './procedures.ts';
 import { Reconnector } from './reconnect.ts';
+import type { RestoreAttempt } from './reconnect.ts';
 import { TypedParams } from './typed-params.ts';
 import { resolveTarget } from './uri.ts';
 import type { Target } from './uri.ts';
@@ -359,34 +360,29 @@ export class Connection implements Caller, AsyncDisposable {
 
   /** Never rejects: what goes wrong is an event. */
   async #restore(): Promise<void> {
-    const outcome = await this.#reconnector.restore(() => this.#reopen());
-    if (this.#closing.signal.aborted) {
-      if (outcome.kind === 'restored') outcome.channel.end(closedError());
-      return;
-    }
-    if (outcome.kind === 'restored') {
-      this.#emit({ kind: 'reconnected', gapMs: outcome.gapMs, attempts: outcome.attempts });
-      return;
-    }
+    const error = await this.#reconnector.restore((attempt) => this.#reopen(attempt));
+    if (error === undefined || this.#closing.signal.aborted) return;
     this.#state = 'closed';
-    this.#lostBy = outcome.error;
-    this.#emit({ kind: 'closed', error: outcome.error });
+    this.#lostBy = error;
+    this.#emit({ kind: 'closed', error });
   }
 
   /** One try: socket, opening, all subscriptions; a failed registration gives the socket up. */
-  async #reopen(): Promise<Channel> {
+  async #reopen({ attempts, lostAtMs }: RestoreAttempt): Promise<void> {
     const channel = await this.#openChannel(this.#closing.signal);
     try {
       await this.#events.registerAll((procedure, args, onReply) => channel.call({ procedure, args, onReply }));
       if (channel.endedBy !== undefined) throw channel.endedBy;
+      if (this.#closing.signal.aborted) throw closedError();
     } catch (error) {
       this.#events.disconnected();
       channel.end(LibvirtError.client('ConnectFailed', 'restoring the subscriptions failed', { cause: error }));
       throw error;
     }
+    // In one turn, so that the next loss cannot come before this event.
     this.#channel = channel;
     this.#state = 'open';
-    return channel;
+    this.#emit({ kind: 'reconnected', gapMs: performance.now() - lostAtMs, attempts });
   }
 
   #notConnected(procedure: string): LibvirtError {

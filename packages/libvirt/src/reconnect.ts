@@ -10,10 +10,13 @@ const GIVE_UP_AFTER_MS = 600_000;
 const FIRST_OPENING_DELAY_MS = 5;
 const FIRST_OPENING_MAX_DELAY_MS = 50;
 
-/** How a restoration ended. */
-export type RestoreOutcome =
-  | { readonly kind: 'restored'; readonly channel: Channel; readonly gapMs: number; readonly attempts: number }
-  | { readonly kind: 'failed'; readonly error: LibvirtError };
+/** Where a restoration stands. */
+export interface RestoreAttempt {
+  /** 1 for the first. */
+  readonly attempts: number;
+  /** In the time of `performance.now()`. */
+  readonly lostAtMs: number;
+}
 
 /** Repeats openings with growing, jittered pauses, for a bounded time. */
 export class Reconnector {
@@ -39,20 +42,23 @@ export class Reconnector {
     }
   }
 
-  /** Opens again until it succeeds, the connection is closed, or `giveUpAfterMs` are over. */
-  async restore(reopen: () => Promise<Channel>): Promise<RestoreOutcome> {
+  /**
+   * Opens again until it succeeds, the connection is closed, or `giveUpAfterMs` are over.
+   *
+   * @returns the error that it ends with, undefined when it has succeeded.
+   */
+  async restore(reopen: (attempt: RestoreAttempt) => Promise<void>): Promise<LibvirtError | undefined> {
     const { initialDelayMs = INITIAL_DELAY_MS, maxDelayMs = MAX_DELAY_MS } = this.#policy;
     const giveUpAfterMs = this.#policy.giveUpAfterMs ?? GIVE_UP_AFTER_MS;
     const lostAtMs = performance.now();
     for (let attempts = 1, delayMs = initialDelayMs; ; attempts++, delayMs = Math.min(delayMs * 2, maxDelayMs)) {
       await sleep(delayMs * (0.75 + Math.random() / 2), undefined, { signal: this.#signal }).catch(() => undefined);
       try {
-        const channel = await reopen();
-        return { kind: 'restored', channel, gapMs: performance.now() - lostAtMs, attempts };
+        await reopen({ attempts, lostAtMs });
+        return undefined;
       } catch (error) {
         const gapMs = performance.now() - lostAtMs;
-        if (this.#signal.aborted || gapMs >= giveUpAfterMs)
-          return { kind: 'failed', error: gaveUp(error, gapMs, attempts) };
+        if (this.#signal.aborted || gapMs >= giveUpAfterMs) return gaveUp(error, gapMs, attempts);
       }
     }
   }

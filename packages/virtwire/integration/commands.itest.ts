@@ -129,6 +129,19 @@ describe.skipIf(missing !== undefined)(`the command line${missing === undefined 
     expect(await left(podUid)).toEqual([]);
   });
 
+  test('stop removes what a killed run has left', async () => {
+    const file = writeGuest(scratch.dir, { name: 'left' });
+    const run = start('run', file);
+    await untilRunning(await opened(), 'default/left');
+    const { pid, podUid } = findSandbox(scratch.layout, 'default/left');
+    process.kill(processesWith('packages/virtwire/src/main.ts').find((p) => isRunOf(p, file)) ?? 0, 'SIGKILL');
+    await run.exited;
+    const stopped = await virtwire('stop', 'left', '--state-dir', scratch.layout.stateDir);
+    expect(stopped).toMatchObject({ code: 0 });
+    expect(isAlive(pid)).toBe(false);
+    expect(await left(podUid)).toEqual([]);
+  });
+
   test('node keeps a directory of VMs: wrong manifests are told in a line, the others run, over restarts too', async () => {
     const dir = join(scratch.dir, 'manifests');
     mkdirSync(dir);

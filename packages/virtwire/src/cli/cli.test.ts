@@ -27,7 +27,11 @@ interface Result {
 
 async function virtwire(...argv: string[]): Promise<Result> {
   const [out, err]: [string[], string[]] = [[], []];
-  const output: Output = { line: (text) => out.push(text), error: (text) => err.push(text), raw: () => undefined };
+  const output: Output = {
+    line: (text) => out.push(text),
+    error: (text) => err.push(text),
+    raw: () => Promise.resolve(),
+  };
   const input = process.stdin as ConsoleInput;
   const signals = new EventEmitter() as unknown as NodeJS.Process;
   const code = await runCli(argv, { output, input, signals });

@@ -35,16 +35,20 @@ class Terminal extends PassThrough {
   }
 }
 
-async function attached(input: PassThrough, signal?: AbortSignal) {
+async function attached(input: PassThrough, signal?: AbortSignal, isSlow = false) {
   let shown = '';
+  const shownMore = isSlow ? Promise.withResolvers<void>() : { promise: Promise.resolve(), resolve: () => undefined };
   const output: Output = {
     line: () => undefined,
     error: () => undefined,
-    raw: (bytes) => (shown += Buffer.from(bytes).toString()),
+    raw: (bytes) => {
+      shown += Buffer.from(bytes).toString();
+      return shownMore.promise;
+    },
   };
   const socket = connect(join(dir, 's'));
   const end = attachConsole(socket, input as unknown as ConsoleInput, output, signal);
-  return { end, guest: await guest, shown: () => shown };
+  return { end, guest: await guest, shown: () => shown, showMore: () => shownMore.resolve() };
 }
 
 async function received(socket: Socket, text: string): Promise<void> {
@@ -86,6 +90,23 @@ test('a guest that ends closes the console, and the terminal is as before', asyn
 test('the signal takes the terminal back', async () => {
   const abort = new AbortController();
   const { end } = await attached(new Terminal(), abort.signal);
+  abort.abort();
+  expect(await end).toBe('aborted');
+});
+
+test('FM-11.4 a guest that floods its console waits for the terminal', async () => {
+  const abort = new AbortController();
+  const { end, guest: side, shown, showMore } = await attached(new Terminal(), abort.signal, true);
+  const flood = Buffer.alloc(1 << 20, 'x');
+  let sent = 0;
+  while (side.write(flood) || side.writableLength < 8 * flood.length) sent += flood.length;
+  await new Promise((resolve) => setTimeout(resolve, 100)); // time for a client without limits to take it all
+  expect(shown().length).toBeLessThan(flood.length);
+  showMore();
+  for (const deadline = Date.now() + 10_000; shown().length < sent && Date.now() < deadline;) {
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  expect(shown().length).toBeGreaterThanOrEqual(sent);
   abort.abort();
   expect(await end).toBe('aborted');
 });

@@ -52,7 +52,11 @@ export async function attachConsole(
         socket.write(escape < 0 ? chunk : chunk.subarray(0, escape));
         if (escape >= 0) resolve('left');
       };
-      socket.on('data', (chunk) => output.raw(Buffer.from(chunk)));
+      // A guest that says more than the terminal can show has to wait: nothing is piled up here.
+      socket.on('data', (chunk) => {
+        socket.pause();
+        void output.raw(Buffer.from(chunk)).then(() => socket.resume());
+      });
       socket.once('close', () => resolve('closed'));
       socket.once('error', (error) =>
         reject(new VirtwireError('NoLauncher', `the console broke: ${errorText(error)}`)),

@@ -85,13 +85,16 @@ export async function openConsole(request: ChangeRequest & { readonly input: Con
 export async function stopVm(request: ChangeRequest & { readonly force: boolean }): Promise<number> {
   const key = parseTarget(request.target);
   const { layout, force, output } = request;
-  const { vmi } = findVmi(layout, key);
+  const { vmi, files } = findVmi(layout, key);
+  const progress = createProgress(output, Date.now, Date.now());
   await using scope = new AsyncDisposableStack();
   if (lockHolder(layout.lockFile) === undefined) {
     scope.use(await openNode({ layout, command: `virtwire stop ${request.target}` }));
+    if (files.store.get(key) === undefined) {
+      progress.step(`${key} removed: the command that ran it was killed`);
+      return EXIT.ok;
+    }
   }
-  const { files } = findVmi(layout, key);
-  const progress = createProgress(output, Date.now, Date.now());
   progress.step(force ? `killing ${key}` : `asking ${key} to shut down`);
   await requestStop(files, key, force);
   const graceMs = Number(vmi.spec.terminationGracePeriodSeconds ?? 30) * 1_000;

@@ -2,15 +2,15 @@
 export interface Output {
   line(text: string): void;
   error(text: string): void;
-  /** Text as it is, for consoles. */
-  raw(bytes: Uint8Array): void;
+  /** Text as it is, for consoles; resolves when more can be taken. */
+  raw(bytes: Uint8Array): Promise<void>;
 }
 
 /** The process's own output. */
 export const standardOutput: Output = {
   line: (text) => void process.stdout.write(`${text}\n`),
   error: (text) => void process.stderr.write(`${text}\n`),
-  raw: (bytes) => void process.stdout.write(bytes),
+  raw: (bytes) => new Promise((resolve) => process.stdout.write(bytes, () => resolve())),
 };
 
 /** Rows below a header, columns as wide as they need. */

@@ -21,11 +21,11 @@ ${programs.join('\n')}
 } as const;
 
 /** One struct a line: its name, then field:type; \`?\` is nullable, \`<=N\` a counted list, \`[N]\` a fixed one. */
-export const STRUCTS = \`\\
+export const STRUCTS: string = \`\\
 ${structs.join('\n')}\`;
 
 /** One procedure a line: program, number, name, then what it has (args, ret, event, msg, stream, fds, high). */
-export const PROCEDURES = \`\\
+export const PROCEDURES: string = \`\\
 ${procedures.join('\n')}\`;
 `;
 }

@@ -8,7 +8,7 @@ export const PROGRAMS = {
 } as const;
 
 /** One struct a line: its name, then field:type; `?` is nullable, `<=N` a counted list, `[N]` a fixed one. */
-export const STRUCTS = `\
+export const STRUCTS: string = `\
 virNetMessageNonnullDomain name:string uuid:uuid id:int
 virNetMessageNonnullNetwork name:string uuid:uuid
 virNetMessageError code:int domain:int message:string? level:int dom:virNetMessageNonnullDomain? str1:string? str2:string? str3:string? int1:int int2:int net:virNetMessageNonnullNetwork?
@@ -726,7 +726,7 @@ qemu_domain_monitor_command_with_files_args dom:nonnull_domain cmd:string flags:
 qemu_domain_monitor_command_with_files_ret result:string`;
 
 /** One procedure a line: program, number, name, then what it has (args, ret, event, msg, stream, fds, high). */
-export const PROCEDURES = `\
+export const PROCEDURES: string = `\
 remote 1 CONNECT_OPEN args high
 remote 2 CONNECT_CLOSE high
 remote 3 CONNECT_GET_TYPE ret high

@@ -37,7 +37,9 @@ class Terminal extends PassThrough {
 
 async function attached(input: PassThrough, signal?: AbortSignal, isSlow = false) {
   let shown = '';
-  const shownMore = isSlow ? Promise.withResolvers<void>() : { promise: Promise.resolve(), resolve: () => undefined };
+  const shownMore = isSlow
+    ? Promise.withResolvers<undefined>()
+    : { promise: Promise.resolve(), resolve: () => undefined };
   const output: Output = {
     line: () => undefined,
     error: () => undefined,
@@ -48,7 +50,7 @@ async function attached(input: PassThrough, signal?: AbortSignal, isSlow = false
   };
   const socket = connect(join(dir, 's'));
   const end = attachConsole(socket, input as unknown as ConsoleInput, output, signal);
-  return { end, guest: await guest, shown: () => shown, showMore: () => shownMore.resolve() };
+  return { end, guest: await guest, shown: () => shown, showMore: () => shownMore.resolve(undefined) };
 }
 
 async function received(socket: Socket, text: string): Promise<void> {

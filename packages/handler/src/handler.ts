@@ -14,7 +14,10 @@ import { DomainWatch } from './domain-watch/domain-watch.ts';
 import { errorText } from './errors.ts';
 import type { EventRecorder } from './events/recorder.ts';
 import { openGhostRecords } from './ghost-records/ghost-records.ts';
+import type { GhostRecords } from './ghost-records/ghost-records.ts';
 import { serveHealth } from './health/health.ts';
+import { openLauncherEras } from './launchers/launcher-eras.ts';
+import type { LauncherEras } from './launchers/launcher-eras.ts';
 import { connectLauncher } from './launchers/launcher.ts';
 import { Launchers } from './launchers/launchers.ts';
 import type { OpenPipe } from './launchers/launchers.ts';
@@ -93,6 +96,7 @@ class HandlerProcess implements Handler {
   readonly #expectations = createExpectations(Date.now);
   readonly #ioErrorRetry = createIoErrorRetry();
   readonly #gate: NotifyGate;
+  readonly #eras: LauncherEras;
   readonly #launchers: Launchers;
   readonly #watch: DomainWatch;
   readonly #controller: VmController;
@@ -112,7 +116,13 @@ class HandlerProcess implements Handler {
     const getVmi = (key: string) => source.getAnywhere(key);
     this.#gate = createNotifyGate(
       {
-        handlers: createEventHandlers({ store: this.#domains, getVmi, events, log }),
+        handlers: createEventHandlers({
+          store: this.#domains,
+          getVmi,
+          events,
+          log,
+          onDomainJson: (uid, json) => this.#eras.noteDomain(uid, json),
+        }),
         events,
         node: { kind: 'Node', namespace: '', name: config.nodeName, uid: '' },
         now: Date.now,
@@ -128,19 +138,9 @@ class HandlerProcess implements Handler {
       ...deps.parts,
     };
     const records = openGhostRecords(config.privateDir, config.podsDir, log);
-    this.#launchers = new Launchers(
-      {
-        records,
-        connect: connectLauncher,
-        openPipe: pipeOpener(this.#gate, log),
-        detectIsolation: (socketFile) => parts.detectIsolation(socketFile),
-        now: Date.now,
-        log,
-        onGone: (record) => this.#watch.markGone(record),
-        onSocket: (key) => void this.#queue.add(key),
-      },
-      { podsDir: config.podsDir, nodeName: config.nodeName },
-    );
+    const recorded = new Set(records.list().map(({ uid }) => uid));
+    this.#eras = openLauncherEras(config.privateDir, (uid) => recorded.has(uid), log);
+    this.#launchers = this.#buildLaunchers(parts, records);
     this.#watch = new DomainWatch(
       {
         store: this.#domains,
@@ -220,11 +220,26 @@ class HandlerProcess implements Handler {
     }
   }
 
-  #buildController(
-    parts: NodeParts,
-    records: ReturnType<typeof openGhostRecords>,
-    cluster: () => ClusterFacts,
-  ): VmController {
+  #buildLaunchers(parts: NodeParts, records: GhostRecords): Launchers {
+    const { podsDir, nodeName } = this.#config;
+    const { log } = this.#deps;
+    return new Launchers(
+      {
+        records,
+        connect: connectLauncher,
+        eras: this.#eras,
+        openPipe: pipeOpener(this.#gate, log),
+        detectIsolation: (socketFile) => parts.detectIsolation(socketFile),
+        now: Date.now,
+        log,
+        onGone: (record) => this.#watch.markGone(record),
+        onSocket: (key) => void this.#queue.add(key),
+      },
+      { podsDir, nodeName },
+    );
+  }
+
+  #buildController(parts: NodeParts, records: GhostRecords, cluster: () => ClusterFacts): VmController {
     const podInterfaces = createPodInterfaceCache(parts.network);
     return createVmController({
       source: this.#deps.source,

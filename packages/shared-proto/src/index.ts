@@ -5,7 +5,7 @@ export { normaliseAuthority } from './authority/connection.ts';
 export type { CallContext, CallOptions, CallResult } from './calls.ts';
 export { unwrap } from './calls.ts';
 export type { CmdAnswer, CmdCalls, CmdClient, CmdHandlers } from './cmd/api.ts';
-export { connectCmd } from './cmd/client.ts';
+export { type CmdConnectOptions, connectCmd } from './cmd/client.ts';
 export { vmiRequest } from './cmd/requests.ts';
 export type { CmdRequest, CmdRequestInit, CmdResponse, CmdRpc, CmdRpcInfo, RpcTimeout } from './cmd/rpcs.ts';
 export { CMD_RPC_NAMES, CMD_RPCS } from './cmd/rpcs.ts';

@@ -1,18 +1,22 @@
-import type { CmdClient } from '@virtwire/shared-proto';
+import type { CmdClient, CmdConnectOptions } from '@virtwire/shared-proto';
 import { connectCmd } from '@virtwire/shared-proto';
 import { HandlerError } from '../errors.ts';
 import type { Vmi } from '../model.ts';
 
-/** Connects to a launcher: dial and version check. */
-export type ConnectLauncher = (socketFile: string, signal?: AbortSignal) => Promise<CmdClient>;
+/** Connects to a launcher: dial and version check. `onResult` is told how each call ended. */
+export type ConnectLauncher = (
+  socketFile: string,
+  signal?: AbortSignal,
+  onResult?: CmdConnectOptions['onResult'],
+) => Promise<CmdClient>;
 
 /** How long a VMI whose pod is there may wait for its launcher's socket. */
 export const LAUNCHER_START_LIMIT_MS = 180_000;
 
 /** @throws {HandlerError} `LauncherUnreachable` or `VersionMismatch`; the text is the peer's. */
-export const connectLauncher: ConnectLauncher = async (socketFile, signal) => {
+export const connectLauncher: ConnectLauncher = async (socketFile, signal, onResult) => {
   try {
-    return await connectCmd(socketFile, { signal });
+    return await connectCmd(socketFile, { signal, onResult });
   } catch (error) {
     const code = error instanceof Error && 'code' in error && error.code === 'NoCommonVersion';
     const text = error instanceof Error ? error.message : String(error);

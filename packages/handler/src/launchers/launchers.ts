@@ -4,6 +4,8 @@ import * as path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { CmdClient } from '@virtwire/shared-proto';
 import { unwrap } from '@virtwire/shared-proto';
+import { ANY_ERA } from '@virtwire/shared-proto/compat-rules';
+import type { Era } from '@virtwire/shared-proto/compat-rules';
 import type { Logger } from '@virtwire/telemetry';
 import { errorText, HandlerError } from '../errors.ts';
 import type { GhostRecord, GhostRecords } from '../ghost-records/ghost-records.ts';
@@ -13,6 +15,7 @@ import type { Isolation } from '../prepare/parts.ts';
 import type { LauncherState } from '../vmi/launcher-state.ts';
 import { dialSocket } from './dial.ts';
 import { LAUNCHER_START_LIMIT_MS, ownerOf } from './launcher.ts';
+import type { LauncherEras } from './launcher-eras.ts';
 import type { ConnectLauncher, LauncherInfo, LauncherOwner } from './launcher.ts';
 import { findLauncherSocket, isSocketUnresponsive, LAUNCHER_SOCKET, podSocketDirectories } from './sockets.ts';
 import type { SocketPlace } from './sockets.ts';
@@ -24,6 +27,8 @@ export type OpenPipe = (owner: LauncherOwner, launcher: Isolation, isNonRoot: bo
 export interface LaunchersDeps {
   readonly records: GhostRecords;
   readonly connect: ConnectLauncher;
+  /** Learns how old launchers are; without it every launcher may be of any release. */
+  readonly eras?: LauncherEras;
   readonly openPipe: OpenPipe;
   readonly detectIsolation: (socketFile: string) => Promise<Isolation>;
   readonly now: () => number;
@@ -75,6 +80,11 @@ export class Launchers implements AsyncDisposable {
   /** What is held for a UID; undefined without an entry. */
   info(uid: string): LauncherInfo | undefined {
     return this.#entries.get(uid);
+  }
+
+  /** Releases that a UID's launcher may be of. */
+  eraOf(uid: string): Era {
+    return this.#deps.eras?.eraOf(uid) ?? ANY_ERA;
   }
 
   /**
@@ -151,6 +161,7 @@ export class Launchers implements AsyncDisposable {
     if (owner.uid === '') return;
     await this.close(owner.uid);
     this.#deps.records.remove(objectKey(owner), owner.uid);
+    this.#deps.eras?.forget(owner.uid);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -187,9 +198,11 @@ export class Launchers implements AsyncDisposable {
   }
 
   async #open(entry: Entry, socketFile: string, nonRoot: boolean): Promise<CmdClient> {
-    const { records, connect, now } = this.#deps;
+    const { records, connect, eras, now } = this.#deps;
     records.add({ ...entry.owner, socketFile });
-    const client = await connect(socketFile, entry.stop.signal);
+    const { uid } = entry.owner;
+    eras?.begin(uid, socketFile);
+    const client = await connect(socketFile, entry.stop.signal, (rpc, result) => eras?.noteResult(uid, rpc, result));
     try {
       entry.pipe = await this.#openPipe(entry.owner, socketFile, nonRoot);
       entry.stop.signal.throwIfAborted();

@@ -29,3 +29,4 @@ export { createExpectations } from '../vmi/expectations.ts';
 export { createIoErrorRetry } from '../vmi/io-error-retry.ts';
 export { startFakeLauncher } from './fake-launcher.ts';
 export type { FakeAnswer, FakeCall, FakeLauncher } from './fake-launcher.ts';
+export { fixedEras } from './fixed-eras.ts';

@@ -15,6 +15,7 @@ import type { Executors } from './execute.ts';
 import { finalCleanup } from './final-cleanup.ts';
 import type { IoErrorRetry } from './io-error-retry.ts';
 import type { Pass } from './pass.ts';
+import { adaptToLauncher } from './adapt-to-launcher.ts';
 
 /** Puts keys back into the work queue. */
 export interface Requeuer {
@@ -260,8 +261,9 @@ export function createExecutors(deps: ExecutorsDeps): Executors {
     },
     syncDomain: async ({ vmi, options }, pass) => {
       const client = pass.client ?? (await launchers.get(pass.vmi));
+      const adapted = await adaptToLauncher(deps, pass, client, options, isolationOf);
       const answer = await timed(startSpan(pass.log, 'SyncVirtualMachine'), () =>
-        client.syncVirtualMachine(vmiRequest(renderVmiJson(vmi), options)),
+        client.syncVirtualMachine(vmiRequest(renderVmiJson(vmi), adapted)),
       );
       if (answer.ok) return;
       throw answer.error.message.includes(EFI_MISSING) ? secureBootError(answer.error) : answer.error;

@@ -24,6 +24,12 @@ const CMD_INFO: InfoService = {
   decodeVersions: (bytes) => CmdInfoResponse.decode(bytes).supportedCmdVersions,
 };
 
+/** Options of connecting to a launcher. */
+export interface CmdConnectOptions extends ConnectOptions {
+  /** Told how each call ended, before its caller is. What it throws reaches the caller. */
+  readonly onResult?: ((rpc: CmdRpc, result: CallResult<CmdResponse<CmdRpc>>) => void) | undefined;
+}
+
 /**
  * Connects to a launcher's cmd socket, as KubeVirt's handler does: dial within 2 s, version check within 5 s.
  *
@@ -31,13 +37,22 @@ const CMD_INFO: InfoService = {
  *
  * @throws {ProtoError} `DialFailed`, `VersionCheckFailed`, `NoCommonVersion`, `VersionUnsupported` or `Aborted`.
  */
-export async function connectCmd(socketPath: string, options: ConnectOptions = {}): Promise<CmdClient> {
+export async function connectCmd(socketPath: string, options: CmdConnectOptions = {}): Promise<CmdClient> {
   const { channel, version } = await connect(socketPath, CMD_INFO, options);
-  return createCmdClient(socketPath, version, channel);
+  return createCmdClient(socketPath, version, channel, options.onResult);
 }
 
-function createCmdClient(socketPath: string, version: number, channel: UnixChannel): CmdClient {
-  const call: CmdClient['call'] = (rpc, request, options) => callCmd(channel, rpc, request, options);
+function createCmdClient(
+  socketPath: string,
+  version: number,
+  channel: UnixChannel,
+  onResult: CmdConnectOptions['onResult'],
+): CmdClient {
+  const call: CmdClient['call'] = async (rpc, request, options) => {
+    const result = await callCmd(channel, rpc, request, options);
+    onResult?.(rpc, result);
+    return result;
+  };
   const methods = Object.fromEntries(
     CMD_RPC_NAMES.map((rpc) => [
       methodName(rpc),

@@ -9,6 +9,7 @@ import {
   createPodInterfaceCache,
   createVmController,
   HandlerError,
+  fixedEras,
   Launchers,
   openGhostRecords,
   parseTopology,
@@ -88,6 +89,8 @@ export class Scene implements AsyncDisposable {
       {
         records: this.#records,
         connect: connectRecorded((entry) => void this.#trace.push(entry)),
+        // The cases were recorded with a launcher of v1.9.0.
+        eras: fixedEras({ since: 'v1.9.0', until: undefined }),
         openPipe: async (_owner, _launcher, isNonRoot) => {
           const path = '/var/run/kubevirt/domain-notify-pipe.sock';
           if (isNonRoot) this.#trace.push({ kind: 'node', op: 'chownToQemu', path });

@@ -17,6 +17,7 @@ export type {
   SentEvent,
   VmIdentity,
 } from './emulate/api.ts';
+export { startEmulatedHandler } from './emulate/handler/handler.ts';
 export { factsOf } from './emulate/lines/lines.ts';
 export { startEmulatedLauncher } from './emulate/launcher/launcher.ts';
 export type { CompatErrorCode } from './errors.ts';

@@ -86,6 +86,8 @@ export interface LauncherState {
   readonly hostDevices: readonly string[];
   readonly vcpus: number;
   readonly memoryKiB: number;
+  /** Whether disks grow online, by the switch that the release looks at. */
+  readonly expandsDisks: boolean;
   readonly migration:
     | {
         readonly role: 'source' | 'target';
@@ -93,6 +95,8 @@ export interface LauncherState {
         readonly hasEnded: boolean;
         readonly hasFailed: boolean;
         readonly isFinalized: boolean;
+        /** Whether a migration that stalls may stop or post-copy the guest, as the release reads its options. */
+        readonly allowsDisruption: boolean;
       }
     | undefined;
 }
@@ -158,6 +162,8 @@ export interface EmulatedHandlerOptions {
   readonly podShareDir: (podUid: string) => string;
   /** Default: what releases of the line wait, `releases.json` rpcTimeoutsSeconds. Factor for quick tests. */
   readonly timeoutFactor?: number;
+  /** Whether the cluster grows disks online (a feature gate up to v1.8). Default false. */
+  readonly expandDisks?: boolean;
   readonly tamper?: HandlerTamper;
 }
 
@@ -235,11 +241,16 @@ export interface EmulatedHandler extends AsyncDisposable {
   readonly state: { readonly process: 'running' | 'stopped' | 'crashed'; readonly crashReason: string | undefined };
   /** The last domain known for a VMI, as this release decoded it. */
   domain(vmi: VmIdentity): Readonly<Record<string, unknown>> | undefined;
+  /** Whether this release takes the migration of a VMI for over, by what its launcher last told. */
+  hasMigrationEnded(vmi: VmIdentity): boolean;
   /** Runs an action for a VMI. `vmi` is the whole object; `podUid` says which launcher. Never rejects for a peer's failure. */
   run(action: HandlerAction, vmi: Readonly<Record<string, unknown>>, podUid: string): Promise<ActionOutcome>;
   /** Waits for a condition, checked after every call and event. @throws {CompatError} `WaitTimeout`. */
   waitFor(what: string, condition: (handler: EmulatedHandler) => boolean, timeoutMs?: number): Promise<void>;
-  /** Ends the notify server but keeps the process, as when its socket is replaced. */
+  /**
+   * Ends the notify server but keeps the process, as when its socket is replaced. Releases that watch their socket
+   * make a new server after five seconds.
+   */
   loseNotify(): Promise<void>;
   restoreNotify(): Promise<void>;
 }

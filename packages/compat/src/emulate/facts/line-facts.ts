@@ -25,7 +25,6 @@ export interface SharedFacts {
   readonly acpiTable: Fact<'none' | 'object' | 'array'>;
   /** Whether an unset creationTimestamp is printed as null. */
   readonly printsNullCreationTimestamp: Fact<boolean>;
-  readonly maxReceiveBytes: Fact<number>;
   readonly protocolVersions: Fact<readonly number[]>;
 }
 
@@ -45,7 +44,6 @@ export interface LauncherFacts {
   readonly needsDisksInfo: Fact<boolean>;
   readonly expandDisksSwitch: Fact<'options' | 'optionsOrClusterConfig' | 'always'>;
   readonly readsInterfaceAttachment: Fact<boolean>;
-  readonly readsInterfaceMigration: Fact<boolean>;
   readonly printsMigrationCompleted: Fact<boolean>;
   readonly reportsTargetEnd: Fact<boolean>;
   /** Whether the target has migration metadata from its preparation on. */
@@ -65,7 +63,6 @@ export interface LauncherFacts {
   /** Whether the end of an incoming migration sends one more MODIFIED event after ADDED. */
   readonly extraEventAfterMigration: Fact<boolean>;
   readonly k8sEvents: Fact<readonly string[]>;
-  readonly acceptsPlugins: Fact<boolean>;
 }
 
 /** What is true of a line's handler. */
@@ -86,7 +83,10 @@ export interface HandlerFacts {
   readonly callsAgainAfterDelete: Fact<boolean>;
   readonly crashesOnNullAlias: Fact<boolean>;
   readonly watchesNotifySocket: Fact<boolean>;
-  readonly eventOfUnknownType: Fact<'acceptedAndDropped'>;
+  /** Paths of fields of a VMI that the release does not know: they are gone from what it sends and writes. */
+  readonly unknownVmiFields: Fact<readonly string[]>;
+  /** Whether the REST route of a hard reset exists. */
+  readonly hasResetRoute: Fact<boolean>;
 }
 
 /** A release line as data: all that its emulations do differently from the others'. */

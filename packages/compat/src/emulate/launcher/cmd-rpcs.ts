@@ -91,6 +91,8 @@ const HANDLERS: Readonly<Record<string, RpcHandler>> = {
     await vm.sync(vmi, {
       disksInfo: (options['DisksInfo'] ?? {}) as Readonly<Record<string, Fields>>,
       attachments: options['interfaceDomainAttachment'] as Readonly<Record<string, string>> | undefined,
+      expandDisks: options['ExpandDisksEnabled'] === true,
+      clusterExpandDisks: (options['clusterConfig'] as Fields | undefined)?.['ExpandDisksEnabled'] === true,
     });
     return undefined;
   },

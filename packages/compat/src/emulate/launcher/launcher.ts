@@ -31,6 +31,9 @@ const LIFE_CYCLE: Required<LifeCycle> = {
   exitMs: 100,
 };
 
+/** How long the end waits for the last event. @source wire.md 7 Launcher side */
+const LAST_EVENT_LIMIT_MS = 15_000;
+
 /** RPCs that answer failures with a gRPC error. @source wire.md 2 Errors */
 const STATUS_RPCS: readonly string[] = ['Exec', 'GuestPing', 'GetVMStats'];
 
@@ -131,7 +134,7 @@ class Launcher implements EmulatedLauncher {
 
   get state(): LauncherState {
     const { domain, metadata } = this.#vm;
-    const { role, isFinalized } = this.#migration;
+    const { role, isFinalized, allowsDisruption } = this.#migration;
     const { Migration } = metadata;
     return {
       process: this.#process,
@@ -144,6 +147,7 @@ class Launcher implements EmulatedLauncher {
       hostDevices: aliases(domain?.spec.Devices.HostDevices),
       vcpus: this.#vm.vcpus,
       memoryKiB: this.#vm.memoryKiB,
+      expandsDisks: this.#vm.expandsDisks,
       migration:
         role === undefined
           ? undefined
@@ -153,6 +157,7 @@ class Launcher implements EmulatedLauncher {
               hasEnded: Migration?.EndTimestamp !== undefined,
               hasFailed: Migration?.Failed === true,
               isFinalized,
+              allowsDisruption,
             },
     };
   }
@@ -276,6 +281,7 @@ class Launcher implements EmulatedLauncher {
       fields: { domainJSON: this.#render(true), eventType: type },
       status: domain === undefined ? 'NoState/NonExistent' : `${domain.status}/${domain.reason}`,
     });
+    if (isGone) this.#after(LAST_EVENT_LIMIT_MS, () => void this.#end('stopped', undefined));
     this.#waiter.changed();
   }
 

@@ -64,7 +64,11 @@ export function createNotifier(deps: NotifierDeps): Notifier {
       const { event, index } = next;
       const rpc = deps.schema.notifyRpcs.get(event.kind === 'domain' ? 'HandleDomainEvent' : 'HandleK8sEvent');
       if (rpc === undefined) continue;
-      settle(index, await connection.deliver(rpc, event.fields), event.isFinal === true);
+      settle(
+        index,
+        await connection.deliver(rpc, event.fields, (attempts) => settle(index, { attempts }, false)),
+        event.isFinal === true,
+      );
     }
     isSending = false;
   };
@@ -95,11 +99,12 @@ class NotifyConnection implements Disposable {
     this.#deps = deps;
   }
 
-  async deliver(rpc: ReleaseRpc, fields: Fields): Promise<Delivery> {
+  async deliver(rpc: ReleaseRpc, fields: Fields, onAttempt: (attempts: number) => void): Promise<Delivery> {
     const { everyMs, totalMs, callMs } = this.#deps.facts.launcher.notifyRetry.value;
     const deadlineAtMs = performance.now() + totalMs;
     let error: string | undefined;
     for (let attempts = 1; ; attempts++) {
+      onAttempt(attempts);
       const result = await this.#try(rpc, fields, callMs);
       if (result.kind === 'answered') {
         const outcome = result.isSuccess ? 'sent' : 'refused';

@@ -20,6 +20,7 @@ export class VmMigration {
   #role: 'source' | 'target' | undefined;
   #target: Vmi | undefined;
   #isFinalized = false;
+  #allowsDisruption = false;
 
   constructor(vm: Vm, faults: LauncherFaults) {
     this.#vm = vm;
@@ -32,6 +33,10 @@ export class VmMigration {
 
   get isFinalized(): boolean {
     return this.#isFinalized;
+  }
+
+  get allowsDisruption(): boolean {
+    return this.#allowsDisruption;
   }
 
   get #metadata(): MigrationMetadata | undefined {
@@ -57,6 +62,8 @@ export class VmMigration {
       throw new ProcessCrash('MigrateVirtualMachine with options null');
     }
     this.#role = 'source';
+    const key = facts.workloadDisruption.value === 'allowPostCopy' ? 'AllowPostCopy' : 'AllowWorkloadDisruption';
+    this.#allowsDisruption = options?.[key] === true;
     const StartTimestamp = renderTime(this.#vm.deps.now());
     this.#vm.metadata = { ...this.#vm.metadata, Migration: { UID: uid, StartTimestamp, Mode: 'PreCopy' } };
     this.#vm.deps.onEvent('MODIFIED');

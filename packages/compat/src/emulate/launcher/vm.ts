@@ -57,6 +57,8 @@ const FINAL_PHASES: readonly string[] = ['Succeeded', 'Failed'];
 export interface SyncOptions {
   readonly disksInfo: Readonly<Record<string, Fields>>;
   readonly attachments: Readonly<Record<string, string>> | undefined;
+  readonly expandDisks: boolean;
+  readonly clusterExpandDisks: boolean;
 }
 
 /** The VM behind an emulated launcher: states, devices and metadata, without a hypervisor. */
@@ -65,6 +67,7 @@ export class Vm {
   metadata: KubeVirtMetadata = {};
   isAgentConnected = false;
   isFrozen = false;
+  expandsDisks = false;
   #domain: Defined | undefined;
   #isGone = false;
   #isPausedByRequest = false;
@@ -123,6 +126,7 @@ export class Vm {
     if (Object.keys(options.disksInfo).length > 0) this.#disksInfo = options.disksInfo;
     this.#checkDisksInfo(vmi);
     const spec = this.#convert(vmi, options);
+    this.expandsDisks = this.#readExpandDisks(options);
     if (this.#domain === undefined) this.define(vmi, spec);
     this.#setGracePeriod(vmi);
     const domain = this.existing;
@@ -139,6 +143,18 @@ export class Vm {
       return convertVmi(vmi, options);
     } catch (caught) {
       throw new Refusal(caught instanceof Error ? caught.message : String(caught), { cause: caught });
+    }
+  }
+
+  /** @source releases.json eras.expandDisksFlags */
+  #readExpandDisks({ expandDisks, clusterExpandDisks }: SyncOptions): boolean {
+    switch (this.deps.facts.expandDisksSwitch.value) {
+      case 'always':
+        return true;
+      case 'options':
+        return expandDisks;
+      case 'optionsOrClusterConfig':
+        return clusterExpandDisks || expandDisks;
     }
   }
 

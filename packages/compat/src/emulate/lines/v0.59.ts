@@ -11,7 +11,6 @@ export const V0_59: LineFacts = {
     domainKeys: fact({ added: [], removed: [] }, 'domain-json.md 8'),
     acpiTable: fact('none', 'domain-json.md 8'),
     printsNullCreationTimestamp: fact(true, 'releases.json eras.emptyCreationTimestamp'),
-    maxReceiveBytes: fact(4_194_304, 'releases.json eras.messageSizeLimits'),
     protocolVersions: fact([1], 'releases.json eras.cmdVersionsServedByLauncher, notifyVersionsServedByHandler'),
   },
   launcher: {
@@ -34,7 +33,6 @@ export const V0_59: LineFacts = {
     needsDisksInfo: fact(true, 'wire.md 10.4; releases.json eras.disksInfoFromHandler'),
     expandDisksSwitch: fact('options', 'releases.json eras.expandDisksFlags'),
     readsInterfaceAttachment: fact(false, 'wire.md 10.4'),
-    readsInterfaceMigration: fact(false, 'wire.md 10.4'),
     printsMigrationCompleted: fact(true, 'releases.json eras.migrationMetadataCompletedKey'),
     reportsTargetEnd: fact(false, 'domain-json.md 4; wire.md 10.4'),
     targetMetadataFromPreparation: fact(false, 'domain-json.md 4'),
@@ -49,7 +47,6 @@ export const V0_59: LineFacts = {
     reconnectEvent: fact('ERROR', 'releases.json eras.errorDomainEvents'),
     extraEventAfterMigration: fact(true, 'releases.json eras.addedDomainEvents'),
     k8sEvents: fact(['IOerror'], 'releases.json eras.k8sEventsFromLauncher'),
-    acceptsPlugins: fact(false, 'wire.md 10.4'),
   },
   handler: {
     timeouts: fact({ vmiRequests: 20, queries: 5, byRpc: {} }, 'releases.json eras.rpcTimeoutsSeconds'),
@@ -77,6 +74,10 @@ export const V0_59: LineFacts = {
     callsAgainAfterDelete: fact(false, 'captures README facts Deletion; handler-core.md 23'),
     crashesOnNullAlias: fact(true, 'domain-json.md 5; wire.md 11'),
     watchesNotifySocket: fact(false, 'releases.json eras.notifyServerSelfWatch'),
-    eventOfUnknownType: fact('acceptedAndDropped', 'wire.md 7 HandleDomainEvent'),
+    unknownVmiFields: fact(
+      ['status.memory.memoryOverhead', 'status.interfaces.*.podInterfaceName'],
+      'captures README facts VMI JSON',
+    ),
+    hasResetRoute: fact(false, 'handler-core.md 23 REST routes; captures README facts REST'),
   },
 };

@@ -17,7 +17,6 @@ export const V1_2: LineFacts = {
   launcher: {
     ...V1_1.launcher,
     crashesWithoutFinalizeOptions: fact(true, 'releases.json eras.finalizeOptions; wire.md 11'),
-    readsInterfaceMigration: fact(true, 'wire.md 10.4; releases.json eras.finalizeOptions'),
     statsKeys: fact(['Cached', 'NrVirtCpu', 'Delay'], 'wire.md 9 DomainStats'),
     filesystemsHaveDisks: fact(true, 'wire.md 9 filesystem'),
   },

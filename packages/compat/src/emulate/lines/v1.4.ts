@@ -14,6 +14,7 @@ export const V1_4: LineFacts = {
   launcher: V1_3.launcher,
   handler: {
     ...V1_3.handler,
+    unknownVmiFields: fact(['status.memory.memoryOverhead'], 'captures README facts VMI JSON'),
     socketLookup: fact('pods', 'releases.json eras.handlerCmdSocketLookup'),
   },
 };

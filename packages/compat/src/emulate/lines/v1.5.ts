@@ -24,6 +24,7 @@ export const V1_5: LineFacts = {
   },
   handler: {
     ...V1_4.handler,
+    hasResetRoute: fact(true, 'handler-core.md 23 REST routes'),
     domainList: fact('records', 'releases.json eras.handlerSocketsForDomainList'),
     migrationOptionKeys: fact(
       [...V1_4.handler.migrationOptionKeys.value, 'AllowWorkloadDisruption'],

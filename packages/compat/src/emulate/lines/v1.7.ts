@@ -21,6 +21,7 @@ export const V1_7: LineFacts = {
   },
   handler: {
     ...V1_6.handler,
+    unknownVmiFields: fact([], 'captures README facts VMI JSON'),
     timeouts: fact(
       {
         vmiRequests: 20,

@@ -41,7 +41,6 @@ export const V1_9: LineFacts = {
     statsKeys: fact(['Cached', 'Delay', 'DataTotal', 'DirtyRate', 'Load'], 'wire.md 9 DomainStats'),
     reconnectEvent: fact('MODIFIED', 'releases.json eras.errorDomainEvents'),
     k8sEvents: fact(['IOerror', 'GuestPanicked', 'GuestAgentPingFailed'], 'releases.json eras.k8sEventsFromLauncher'),
-    acceptsPlugins: fact(true, 'wire.md 5'),
   },
   handler: {
     ...V1_8.handler,

@@ -10,7 +10,7 @@ const README = readFileSync(join(import.meta.dirname, '../README.md'), 'utf8');
 const blocks = [...README.matchAll(/```ts\n([^]*?)```/g)].map(([, code = '']) => code);
 
 test('the README has examples', () => {
-  expect(blocks.length).toBe(2);
+  expect(blocks.length).toBe(3);
 });
 
 test.each(blocks)('the example of the README runs and says what it says: %#', async (code) => {

@@ -53,7 +53,7 @@ export function writeGuest(directory: string, wish: GuestWish): string {
 type NodeParts = Pick<StandaloneNode, 'store'>;
 
 /** Waits until a VM is as wanted; a VM that fails meanwhile is told with its reason. */
-function untilVm(
+export function untilVm(
   node: NodeParts,
   key: string,
   what: string,

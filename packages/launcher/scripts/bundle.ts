@@ -12,7 +12,10 @@ import { thinSourceMap } from './thin-source-map.ts';
 const PACKAGE = join(import.meta.dirname, '..');
 
 /** Node flags that the launcher is shipped with: a small heap that is given back. */
-const NODE_FLAGS = ['--max-semi-space-size=1', '--max-old-space-size=96', '--optimize-for-size', '--no-warnings'];
+const NODE_FLAGS = [
+  ...['--max-semi-space-size=1', '--max-old-space-size=96', '--optimize-for-size', '--single-threaded-gc'],
+  ...['--v8-pool-size=1', '--expose-gc', '--no-warnings'],
+];
 
 const target = resolve(process.argv[2] ?? join(PACKAGE, 'dist-bin/virt-launcher.mjs'));
 const launch = join(dirname(target), 'virt-launcher');

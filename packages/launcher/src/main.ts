@@ -5,6 +5,7 @@ import { systemClock } from './config/clock.ts';
 import { ensureDirectories } from './config/directories.ts';
 import type { LauncherFlags } from './config/flags.ts';
 import { parseFlags, renderFlagHelp } from './config/flags.ts';
+import { startIdleCollector } from './config/idle-collector.ts';
 import type { LogOutput } from './config/log-output.ts';
 import { createLogOutput } from './config/log-output.ts';
 import { LauncherError, textOf } from './errors.ts';
@@ -36,6 +37,7 @@ async function run(flags: LauncherFlags, verbosity: number, log: Logger, output:
   log.info(`Hypervisor set to ${flags.hypervisor}`);
   if (flags.unknown.length > 0) log.warn(`Ignoring unknown flags: ${flags.unknown.join(' ')}`);
   const stopSignal = installStopSignals(log);
+  if (globalThis.gc !== undefined) startIdleCollector(globalThis.gc);
   ensureDirectories(flags);
   if (flags.simulateCrash) throw new LauncherError('SimulatedCrash', 'Simulated virt-launcher crash');
   if (flags.hookSidecars > 0) {

@@ -26,6 +26,7 @@ for file in passwd group; do
 done
 ip link set lo up
 cd /
+echo "exec $(date +%s%3N)" >&2
 if [ "${AS_ROOT:-no}" = yes ]; then
   for dir in /var/lib/libvirt /var/cache/libvirt /var/log/libvirt /etc/libvirt; do
     mkdir -p "$dir"

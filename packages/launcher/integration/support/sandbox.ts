@@ -123,14 +123,15 @@ function descendantsOf(pid: number): readonly number[] {
 /** Starts a launcher in fresh mount, pid and network namespaces, as uid 107 or as root. */
 export async function startLauncherPod(
   flags: readonly string[],
-  options: { readonly asRoot?: boolean } = {},
+  options: { readonly asRoot?: boolean; readonly program?: readonly string[] } = {},
 ): Promise<LauncherPod> {
   const root = mkdtempSync(join(tmpdir(), 'virtwire-launcher-pod-'));
   const shareDir = join(root, 'kubevirt');
   const unshare = ['--mount', '--pid', '--net', '--ipc', '--fork', '--kill-child', '--mount-proc'];
   const { asRoot = false } = options;
   const mode = asRoot ? [] : ['--run-as-nonroot'];
-  const launcher = [process.execPath, '-C', '@virtwire/source', MAIN, ...mode, '--allow-emulation'];
+  const program = options.program ?? ['-C', '@virtwire/source', MAIN];
+  const launcher = [process.execPath, ...program, ...mode, '--allow-emulation'];
   const child: ChildProcess = spawn('unshare', [...unshare, 'sh', SCRIPT, root, ...launcher, ...flags], {
     stdio: ['ignore', 'ignore', 'pipe'],
     env: { ...process.env, AS_ROOT: asRoot ? 'yes' : 'no' },
@@ -160,7 +161,7 @@ export async function startLauncherPod(
       child.stderr?.pause();
       setTimeout(() => child.stderr?.resume(), ms);
     },
-    launcherPid: () => all().find((pid) => commandOf(pid).includes('main.ts')) ?? 0,
+    launcherPid: () => all().find((pid) => /^\S*node.* --name /.test(commandOf(pid))) ?? 0,
     qemuPid: () => all().find((pid) => /qemu-system.*guest=/.test(commandOf(pid))),
     processStates: () => new Map(all().map((pid) => [pid, stateOf(pid)])),
     daemonPid: () => all().find((pid) => /^\S*(libvirtd|virtqemud) -f/.test(commandOf(pid))),

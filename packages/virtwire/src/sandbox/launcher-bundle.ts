@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import type { RunTool } from '../machine/run-tool.ts';
 import type { Installation } from './installation.ts';
@@ -14,6 +14,7 @@ export interface LauncherProgram {
 
 const PROGRAM = 'virt-launcher';
 const BUNDLE_MS = 60_000;
+const OWN_SCOPE = '@virtwire/';
 
 function newestOf(directory: string): number {
   const files = readdirSync(directory, { recursive: true, withFileTypes: true });
@@ -23,10 +24,14 @@ function newestOf(directory: string): number {
   }, 0);
 }
 
-/** When the newest source of any package was changed. */
-function newestSource(root: string): number {
-  const packages = join(root, 'packages');
-  const sources = readdirSync(packages).map((name) => join(packages, name, 'src'));
+/** When the newest source that the launcher is made of was changed. */
+function newestSource(root: string, launcherDir: string): number {
+  const manifest = JSON.parse(readFileSync(join(root, launcherDir, 'package.json'), 'utf8')) as {
+    readonly dependencies?: Readonly<Record<string, string>>;
+  };
+  const own = Object.keys(manifest.dependencies ?? {}).filter((name) => name.startsWith(OWN_SCOPE));
+  const packages = own.map((name) => join(dirname(launcherDir), name.slice(OWN_SCOPE.length)));
+  const sources = [launcherDir, ...packages].map((path) => join(root, path, 'src'));
   return Math.max(0, ...sources.filter((path) => existsSync(path)).map(newestOf));
 }
 
@@ -52,10 +57,11 @@ export async function launcherProgram(run: RunTool, installation: Installation):
   const { root, node, nodeArgs, launcher } = installation;
   const inSandbox = (path: string): string => join(SANDBOX_ROOT, path);
   const binDir = inSandbox(dirname(node));
-  const script = join(root, dirname(dirname(launcher)), 'scripts', 'bundle.ts');
+  const launcherDir = dirname(dirname(launcher));
+  const script = join(root, launcherDir, 'scripts', 'bundle.ts');
   if (!existsSync(script)) return { command: [inSandbox(node), ...nodeArgs, inSandbox(launcher)], binDir };
   const target = join(root, '.cache', 'launcher');
   const built = statSync(join(target, PROGRAM), { throwIfNoEntry: false })?.mtimeMs ?? 0;
-  if (built < newestSource(root)) await bundle(run, installation, script, target);
+  if (built < newestSource(root, launcherDir)) await bundle(run, installation, script, target);
   return { command: [inSandbox(join(relative(root, target), PROGRAM))], binDir };
 }

@@ -79,6 +79,13 @@ function rest(rpc: string, more: Fields = {}): Run {
   };
 }
 
+/** A call on the long connection with the VMI and empty options. */
+function longCall(rpc: string): Run {
+  return async (context) => {
+    await call(context, rpc, vmiRequest(context));
+  };
+}
+
 async function sync(context: ActionContext): Promise<void> {
   const { facts, vmi, session, expandDisks } = context;
   await session.client(vmi, context.outcomes);
@@ -103,10 +110,10 @@ async function update(context: ActionContext): Promise<void> {
 }
 
 async function start(context: ActionContext): Promise<void> {
-  const { session, vmi, waitFor } = context;
-  await waitFor('the launcher socket', () => hasSocket(session, vmi), EVENT_TIMEOUT_MS);
+  const { session, vmi } = context;
+  await context.waitFor('the launcher socket', () => hasSocket(session, vmi), EVENT_TIMEOUT_MS);
   await sync(context);
-  await waitFor('the domain to run', () => context.domain()?.Status.Status === 'Running', EVENT_TIMEOUT_MS);
+  await context.waitFor('the domain to run', () => context.domain()?.Status.Status === 'Running', EVENT_TIMEOUT_MS);
   await update(context);
 }
 
@@ -168,7 +175,7 @@ async function deleteDomain(context: ActionContext): Promise<void> {
   await verified(context, 'DeleteVirtualMachine');
   await context.waitFor('the domain to be gone', () => isGone(context.domain()), EVENT_TIMEOUT_MS);
   if (context.facts.callsAgainAfterDelete.value) await deleteAgain(context);
-  await context.session.forget(context.vmi.metadata.uid ?? '');
+  await context.session.forget(context.vmi.metadata.uid);
 }
 
 /** The last look at a VMI; the launcher may have ended meanwhile, which nobody minds. */
@@ -235,20 +242,20 @@ const ACTIONS: Readonly<Record<HandlerAction, Run>> = {
   guestQueries,
   metrics,
   memoryDump: async (context) => {
-    const dumpPath = `/var/run/kubevirt/memdump/${context.vmi.metadata.name ?? ''}.memory.dump`;
+    const dumpPath = `/var/run/kubevirt/memdump/${context.vmi.metadata.name}.memory.dump`;
     await call(context, 'VirtualMachineMemoryDump', { ...vmiRequest(context), dumpPath });
   },
-  hotplugHostDevices: async (context) => void (await call(context, 'HotplugHostDevices', vmiRequest(context))),
+  hotplugHostDevices: longCall('HotplugHostDevices'),
   stop,
   kill,
   migrate: async (context) => {
     const request = { ...vmiRequest(context), options: migrationOptions(context.facts) };
     await call(context, 'MigrateVirtualMachine', request);
   },
-  cancelMigration: async (context) => void (await call(context, 'CancelVirtualMachineMigration', vmiRequest(context))),
+  cancelMigration: longCall('CancelVirtualMachineMigration'),
   prepareMigrationTarget: async (context) => {
-    const { facts, vmi, session, expandDisks, waitFor } = context;
-    await waitFor('the launcher socket', () => hasSocket(session, vmi), EVENT_TIMEOUT_MS);
+    const { facts, vmi, session, expandDisks } = context;
+    await context.waitFor('the launcher socket', () => hasSocket(session, vmi), EVENT_TIMEOUT_MS);
     await session.client(vmi, context.outcomes);
     await session.knock(5);
     await call(context, 'SyncMigrationTarget', vmiRequest(context, targetOptions(facts, vmi, expandDisks)));

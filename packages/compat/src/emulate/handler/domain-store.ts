@@ -29,7 +29,7 @@ export class DomainStore {
   }
 
   keepVmi(vmi: Vmi): void {
-    this.#vmis.set(`${vmi.metadata.namespace ?? ''}/${vmi.metadata.name ?? ''}`, vmi);
+    this.#vmis.set(`${vmi.metadata.namespace}/${vmi.metadata.name}`, vmi);
   }
 
   /** A domain document from GetDomain; empty text is no domain. */
@@ -123,6 +123,6 @@ function jsonProblem(text: string): string | undefined {
     JSON.parse(text);
     return undefined;
   } catch (caught) {
-    return text.trim() === '' ? 'unexpected end of JSON input' : String((caught as Error).message);
+    return text.trim() === '' ? 'unexpected end of JSON input' : (caught as Error).message;
   }
 }

@@ -147,7 +147,7 @@ test('a source handler up to v1.5 never sees the end of a migration of a launche
   const status = { phase: 'Running', activePods: { [POD]: 'node01' }, migrationState: { migrationUid: 'm-1' } };
   await handler.run('migrate', vmi({ status }), POD);
   await source.waitFor('the last event', ({ events }) => events.at(-1)?.status === 'Shutoff/Migrated');
-  await handler.waitFor('it', (one) => String(JSON.stringify(one.domain(IDENTITY))).includes('Migrated'));
+  await handler.waitFor('it', (one) => JSON.stringify(one.domain(IDENTITY)).includes('Migrated'));
   expect(handler.hasMigrationEnded(IDENTITY)).toBe(false);
 });
 
@@ -186,7 +186,7 @@ test('events of the time without a notify server arrive once it is back', async 
   await handler.loseNotify();
   await handler.run('pause', vmi(), POD);
   expect(launcher.state.domain?.status).toBe('Paused');
-  await launcher.waitFor('a second try', ({ events }) => (events.at(-1)?.attempts ?? 0) > 1);
+  await launcher.waitFor('a second try', ({ events }) => events.some(({ attempts }) => attempts > 1));
   await handler.restoreNotify();
   await handler.waitFor('the pause', (one) => JSON.stringify(one.domain(IDENTITY)?.['Status']).includes('"Paused"'));
   await launcher.waitFor('the event', ({ events }) => events.at(-1)?.outcome === 'sent');

@@ -131,7 +131,7 @@ class Handler implements EmulatedHandler {
   }
 
   #contextOf(vmi: Vmi, given: Fields, podUid: string, outcomes: CallOutcome[]): ActionContext {
-    const { namespace = '', name = '' } = vmi.metadata;
+    const { namespace, name } = vmi.metadata;
     this.#store.keepVmi(parseVmiJson(renderJson(given)));
     return {
       facts: this.#facts.handler,
@@ -158,7 +158,7 @@ class Handler implements EmulatedHandler {
   }
 
   #sessionOf(vmi: Vmi, podUid: string): Session {
-    const key = `${vmi.metadata.uid ?? ''}/${podUid}`;
+    const key = `${vmi.metadata.uid}/${podUid}`;
     const known = this.#sessions.get(key);
     if (known !== undefined) return known;
     const { podShareDir } = this.#options;

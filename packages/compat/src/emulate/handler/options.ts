@@ -35,8 +35,9 @@ export function syncOptions(facts: HandlerFacts, vmi: Vmi, isFirst: boolean, exp
 
 /** Options of SyncMigrationTarget. */
 export function targetOptions(facts: HandlerFacts, vmi: Vmi, expandDisks: boolean): Fields {
-  const { VirtualMachineSMBios, MemBalloonStatsPeriod, ...rest } = syncOptions(facts, vmi, true, expandDisks);
-  return rest;
+  const own = ['VirtualMachineSMBios', 'MemBalloonStatsPeriod'];
+  const options = Object.entries(syncOptions(facts, vmi, true, expandDisks));
+  return Object.fromEntries(options.filter(([key]) => !own.includes(key)));
 }
 
 /** Options of SyncVirtualMachineCPUs and SyncVirtualMachineMemory. */

@@ -10,7 +10,7 @@ import { type NotifyPipe, openNotifyPipe } from './notify-socket.ts';
 import { findSocket, removeRecord, type SocketDirs, writeRecord } from './sockets.ts';
 
 /** A real handler takes longer than this from the last event to the end of the pipe. */
-const LAST_ANSWER_MS = 30;
+const LAST_ANSWER_MS = 250;
 
 /** What a session needs of its handler. */
 export interface SessionDeps {
@@ -39,7 +39,7 @@ export class Session {
   async client(vmi: Vmi, outcomes: CallOutcome[]): Promise<LauncherClient> {
     if (this.#client?.isOpen === true) return this.#client;
     const path = this.socket(vmi);
-    const { namespace = '', name = '', uid = '' } = vmi.metadata;
+    const { namespace, name, uid } = vmi.metadata;
     writeRecord(this.#deps.dirs, { name, namespace, socketFile: path, uid });
     try {
       this.#client = await connectLauncher(this.#deps.client, path, outcomes);

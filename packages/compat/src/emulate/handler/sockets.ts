@@ -36,7 +36,7 @@ export function findSocket(dirs: SocketDirs, facts: HandlerFacts, vmi: Vmi, fall
   const pods = Object.entries(active ?? { [fallbackPod]: dirs.nodeName });
   const paths = pods.filter(([, node]) => isOurs(node)).map(([pod]) => join(dirs.podsDir, pod, SOCKET_PATH));
   const [found, second] = paths.filter((path) => existsSync(path));
-  const { namespace = '', name = '', uid = '' } = vmi.metadata;
+  const { namespace, name, uid } = vmi.metadata;
   if (found === undefined) throw new Error(`No command socket found for vmi ${uid}`);
   if (second === undefined) return found;
   throw new Error(`Found multiple sockets for vmi ${namespace}/${name}. waiting for only one to exist`);

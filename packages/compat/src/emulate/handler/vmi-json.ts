@@ -11,7 +11,7 @@ import type { Fields } from '../schema/release-schema.ts';
  * @source captures README facts VMI JSON; wire.md 4 VMI
  */
 export function wireVmi(vmi: Fields, facts: HandlerFacts): Vmi {
-  const { kind, apiVersion, ...held } = vmi;
+  const held = Object.fromEntries(Object.entries(vmi).filter(([key]) => key !== 'kind' && key !== 'apiVersion'));
   const copy = parseVmiJson(renderJson(held));
   for (const path of facts.unknownVmiFields.value) {
     const at = path.lastIndexOf('.');

@@ -22,10 +22,6 @@ export interface CmdContext {
   exitEarly(): void;
 }
 
-type Answer = Fields | undefined;
-/** @returns the fields of the answer beside its outcome. */
-type RpcHandler = (context: CmdContext, request: Fields, vmi: Vmi) => Answer | Promise<Answer>;
-
 const NO_VMI_TEXT = 'No valid vmi object present in command server request';
 
 /**
@@ -40,10 +36,13 @@ export async function answerCmd(
   rpc: { readonly name: string; readonly hasVmi: boolean },
   request: Fields,
 ): Promise<Fields> {
-  const handler = HANDLERS[rpc.name];
-  if (handler === undefined) throw new Refusal(`emulated launchers do not answer ${rpc.name}`);
   const vmi = rpc.hasVmi ? readVmi(context, rpc.name, request) : EMPTY_VMI;
-  return (await handler(context, request, vmi)) ?? {};
+  const query = QUERIES[rpc.name];
+  if (query !== undefined) return query(context, request);
+  const command = COMMANDS[rpc.name];
+  if (command === undefined) throw new Refusal(`emulated launchers do not answer ${rpc.name}`);
+  await command(context, request, vmi);
+  return {};
 }
 
 const EMPTY_VMI = parseVmiJson('{}');
@@ -84,50 +83,65 @@ function optionsOf(request: Fields): Fields {
   return (request['options'] ?? {}) as Fields;
 }
 
-const HANDLERS: Readonly<Record<string, RpcHandler>> = {
+/** RPCs that say no more than success. */
+const COMMANDS: Readonly<Record<string, (context: CmdContext, request: Fields, vmi: Vmi) => void | Promise<void>>> = {
   Ping: () => undefined,
-  SyncVirtualMachine: async ({ vm }, request, vmi) => {
+  SyncVirtualMachine: ({ vm }, request, vmi) => {
     const options = optionsOf(request);
-    await vm.sync(vmi, {
+    return vm.sync(vmi, {
       disksInfo: (options['DisksInfo'] ?? {}) as Readonly<Record<string, Fields>>,
       attachments: options['interfaceDomainAttachment'] as Readonly<Record<string, string>> | undefined,
       expandDisks: options['ExpandDisksEnabled'] === true,
       clusterExpandDisks: (options['clusterConfig'] as Fields | undefined)?.['ExpandDisksEnabled'] === true,
     });
-    return undefined;
   },
-  PauseVirtualMachine: ({ vm }) => done(vm.pause()),
-  UnpauseVirtualMachine: ({ vm }) => done(vm.unpause()),
-  FreezeVirtualMachine: ({ vm }) => done(vm.freeze()),
-  UnfreezeVirtualMachine: ({ vm }) => done(vm.unfreeze()),
-  ResetVirtualMachine: ({ vm }) => done(vm.reset()),
-  SoftRebootVirtualMachine: ({ vm }, _request, vmi) => done(vm.softReboot(vmi)),
-  ShutdownVirtualMachine: ({ vm }) => done(vm.shutdown()),
-  KillVirtualMachine: ({ vm }) => done(vm.kill()),
-  DeleteVirtualMachine: ({ vm }) => done(vm.undefine()),
+  PauseVirtualMachine: ({ vm }) => vm.pause(),
+  UnpauseVirtualMachine: ({ vm }) => vm.unpause(),
+  FreezeVirtualMachine: ({ vm }) => vm.freeze(),
+  UnfreezeVirtualMachine: ({ vm }) => vm.unfreeze(),
+  ResetVirtualMachine: ({ vm }) => vm.reset(),
+  SoftRebootVirtualMachine: ({ vm }, _request, vmi) => vm.softReboot(vmi),
+  ShutdownVirtualMachine: ({ vm }) => vm.shutdown(),
+  KillVirtualMachine: ({ vm }) => vm.kill(),
+  DeleteVirtualMachine: ({ vm }) => vm.undefine(),
   MigrateVirtualMachine: ({ migration }, request, vmi) => {
     const absent = 'migration options object not present in command server request';
-    const options = readJson(
-      request['options'],
-      absent,
-      (reason) => `no valid migration options object present in command server request: ${reason}`,
-    );
-    return done(migration.start({ vmi, options }));
+    const invalid = (reason: string): string =>
+      `no valid migration options object present in command server request: ${reason}`;
+    migration.start({ vmi, options: readJson(request['options'], absent, invalid) });
   },
-  CancelVirtualMachineMigration: ({ migration }) => done(migration.cancel()),
-  SyncMigrationTarget: ({ migration }, _request, vmi) => done(migration.prepare(vmi)),
-  SignalTargetPodCleanup: ({ podName, exitEarly, vm }, _request, vmi) => {
+  CancelVirtualMachineMigration: ({ migration }) => migration.cancel(),
+  SyncMigrationTarget: ({ migration }, _request, vmi) => migration.prepare(vmi),
+  SignalTargetPodCleanup: (context, _request, vmi) => {
+    const { podName, vm } = context;
     const isMine = podName !== '' && vmi.status?.migrationState?.targetPod === podName;
-    if (isMine && vm.domain === undefined) exitEarly();
-    return undefined;
+    if (isMine && vm.domain === undefined) context.exitEarly();
   },
-  FinalizeVirtualMachineMigration: ({ migration }, request) =>
-    done(migration.finalize(request['options'] !== undefined)),
-  HotplugHostDevices: ({ vm }, _request, vmi) => done(vm.plugHostDevices(vmi)),
-  SyncVirtualMachineCPUs: ({ vm }, _request, vmi) => done(vm.setVcpus(vmi)),
-  SyncVirtualMachineMemory: ({ vm }, _request, vmi) => done(vm.setMemory(vmi)),
-  VirtualMachineMemoryDump: ({ vm }, request) => done(vm.dumpMemory(String(request['dumpPath'] ?? ''))),
-  GetDomain: ({ renderDomain }) => ({ domain: renderDomain() }),
+  FinalizeVirtualMachineMigration: ({ migration }, request) => migration.finalize(request['options'] !== undefined),
+  HotplugHostDevices: ({ vm }, _request, vmi) => vm.plugHostDevices(vmi),
+  SyncVirtualMachineCPUs: ({ vm }, _request, vmi) => vm.setVcpus(vmi),
+  SyncVirtualMachineMemory: ({ vm }, _request, vmi) => vm.setMemory(vmi),
+  VirtualMachineMemoryDump: ({ vm }, request) => vm.dumpMemory(text(request['dumpPath'])),
+  BackupVirtualMachine: ({ vm }, request, vmi) => {
+    requireBlockTracking(vmi, 'Backup failed');
+    const absent = 'backup options object not present in command server request';
+    runBackup(
+      vm,
+      readJson(request['options'], absent, (reason) => `${absent}: ${reason}`),
+    );
+  },
+  GuestPing: pingGuest,
+  InjectLaunchSecret: injectSecret,
+  RedefineCheckpoint: (_context, request, vmi) => {
+    requireBlockTracking(vmi, 'Redefine checkpoint failed:');
+    const invalid = (reason: string): string => `Redefine checkpoint failed: invalid checkpoint info: ${reason}`;
+    readJson(request['checkpoint'], invalid('unexpected end of JSON input'), invalid);
+  },
+};
+
+/** RPCs that answer something. */
+const QUERIES: Readonly<Record<string, (context: CmdContext, request: Fields) => Fields>> = {
+  GetDomain: (context) => ({ domain: context.renderDomain() }),
   GetDomainStats: domainStats,
   GetGuestInfo: ({ vm, facts }) => ({
     guestInfoResponse: guestInfo(vm.isAgentConnected, facts.filesystemsHaveDisks.value),
@@ -139,7 +153,6 @@ const HANDLERS: Readonly<Record<string, RpcHandler>> = {
     ),
   }),
   Exec: execInGuest,
-  GuestPing: pingGuest,
   GetQemuVersion: () => ({ version: 'QEMU 10.0.13' }),
   GetSEVInfo: () => {
     throw libvirtError(84, 'Operation not supported: QEMU does not support SEV guest');
@@ -147,32 +160,15 @@ const HANDLERS: Readonly<Record<string, RpcHandler>> = {
   GetLaunchMeasurement: () => {
     throw new Refusal('open : no such file or directory');
   },
-  InjectLaunchSecret: injectSecret,
   GetDomainDirtyRateStats: ({ vm }) => {
     const isUp = vm.domain?.status === 'Running' || vm.domain?.status === 'Paused';
-    const text = 'failed to get domain dirty rate stats: failed to get dirty rate stats: %!w(<nil>)';
-    if (!isUp) throw new Refusal(text);
+    const reason = 'failed to get domain dirty rate stats: failed to get dirty rate stats: %!w(<nil>)';
+    if (!isUp) throw new Refusal(reason);
     return { dirtyRateMbs: 2n };
   },
   GetScreenshot: ({ vm }) => {
-    void vm.existing;
+    vm.requireDomain();
     return { mime: 'image/png', data: PNG };
-  },
-  BackupVirtualMachine: ({ vm }, request, vmi) => {
-    requireBlockTracking(vmi, 'Backup failed');
-    const absent = 'backup options object not present in command server request';
-    return done(
-      runBackup(
-        vm,
-        readJson(request['options'], absent, (reason) => `${absent}: ${reason}`),
-      ),
-    );
-  },
-  RedefineCheckpoint: (_context, request, vmi) => {
-    requireBlockTracking(vmi, 'Redefine checkpoint failed:');
-    const invalid = (reason: string): string => `Redefine checkpoint failed: invalid checkpoint info: ${reason}`;
-    readJson(request['checkpoint'], invalid('unexpected end of JSON input'), invalid);
-    return undefined;
   },
   GetVMStats: () => {
     // The gate is off by default; nothing else of the launcher depends on it.
@@ -182,8 +178,8 @@ const HANDLERS: Readonly<Record<string, RpcHandler>> = {
 
 const PNG = Buffer.from('89504e470d0a1a0a', 'hex');
 
-function done(_result: void): undefined {
-  return undefined;
+function text(value: unknown): string {
+  return typeof value === 'string' ? value : '';
 }
 
 function libvirtError(code: number, text: string): Refusal {
@@ -224,16 +220,15 @@ function requireAgent(vm: Vm): void {
 }
 
 /** @source wire.md 6 GuestPing */
-function pingGuest({ vm, facts }: CmdContext, request: Fields): Answer {
+function pingGuest({ vm, facts }: CmdContext, request: Fields): void {
   const isKnown = vm.domain !== undefined && request['domainName'] === vm.name;
-  if (!isKnown && facts.guestPingWithoutDomain.value === 'success') return undefined;
+  if (!isKnown && facts.guestPingWithoutDomain.value === 'success') return;
   requireNamedDomain(vm, request['domainName']);
   if (!vm.isAgentConnected && facts.k8sEvents.value.includes('GuestAgentPingFailed')) {
     const message = `GuestAgentPing probe failed for VMI ${vm.deps.identity.name}`;
     vm.deps.onK8sEvent('GuestAgentPingFailed', message);
   }
   requireAgent(vm);
-  return undefined;
 }
 
 function injectSecret(_context: CmdContext, request: Fields): never {

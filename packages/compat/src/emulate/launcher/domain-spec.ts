@@ -39,7 +39,7 @@ export function convertVmi(vmi: Vmi, options: ConversionOptions): DomainSpec {
     ...emptyDomainSpec(),
     XMLName: { Local: 'domain' },
     Type: 'kvm',
-    Name: domainName(vmi.metadata.namespace ?? '', vmi.metadata.name ?? ''),
+    Name: domainName(vmi.metadata.namespace, vmi.metadata.name),
     UUID: vmi.spec.domain.firmware?.uuid ?? '',
     Memory: { Value: memoryKiB, Unit: 'KiB' },
     CurrentMemory: { Value: memoryKiB, Unit: 'KiB' },

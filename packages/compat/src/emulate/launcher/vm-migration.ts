@@ -57,7 +57,7 @@ export class VmMigration {
       if (this.#metadata.EndTimestamp === undefined) return;
       throw alreadyOver(this.#metadata);
     }
-    void this.#vm.existing;
+    this.#vm.requireDomain();
     if (options === null && facts.crashesOnNullMigrationOptions.value) {
       throw new ProcessCrash('MigrateVirtualMachine with options null');
     }

@@ -88,7 +88,7 @@ export class Vm {
   }
 
   /** @throws {Refusal} libvirt's error without a domain. */
-  get existing(): Defined {
+  requireDomain(): Defined {
     if (this.#domain === undefined) throw domainNotFound(this.name);
     return this.#domain;
   }
@@ -129,7 +129,7 @@ export class Vm {
     this.expandsDisks = this.#readExpandDisks(options);
     if (this.#domain === undefined) this.define(vmi, spec);
     this.#setGracePeriod(vmi);
-    const domain = this.existing;
+    const domain = this.requireDomain();
     if (domain.status === 'Shutoff' && !['Running', ...FINAL_PHASES].includes(vmi.status?.phase ?? '')) {
       await this.#start();
     } else if (domain.status === 'Paused' && !this.#isPausedByRequest && domain.reason !== 'Migration') {
@@ -168,7 +168,7 @@ export class Vm {
 
   define(vmi: Vmi, spec: DomainSpec): void {
     this.#domain = { spec, status: 'Shutoff', reason: 'Unknown' };
-    this.metadata = { ...this.metadata, UID: vmi.metadata.uid ?? this.deps.identity.uid };
+    this.metadata = { ...this.metadata, UID: vmi.metadata.uid };
     this.#setGracePeriod(vmi);
     this.deps.onEvent('ADDED');
   }
@@ -207,36 +207,39 @@ export class Vm {
   }
 
   #plug(vmi: Vmi, options: SyncOptions): void {
-    const { Devices } = this.existing.spec;
+    const { Devices } = this.requireDomain().spec;
     const disks = convertDisks(vmi);
     const running = Devices.Interfaces ?? [];
     const { readsInterfaceAttachment } = this.deps.facts;
     const interfaces = readsInterfaceAttachment.value ? convertInterfaces(vmi, options, running) : running;
     const changes =
       countChanges(aliases(Devices.Disks), aliases(disks)) + countChanges(aliases(running), aliases(interfaces));
-    this.existing.spec = { ...this.existing.spec, Devices: { ...Devices, Disks: disks, Interfaces: interfaces } };
+    this.requireDomain().spec = {
+      ...this.requireDomain().spec,
+      Devices: { ...Devices, Disks: disks, Interfaces: interfaces },
+    };
     for (let i = 0; i < changes; i++) this.deps.onEvent('MODIFIED');
   }
 
   /** SR-IOV devices, plugged in the background. @source wire.md 6 HotplugHostDevices */
   plugHostDevices(vmi: Vmi): void {
-    const { spec } = this.existing;
+    const { spec } = this.requireDomain();
     const wanted = convertHostDevices(vmi);
     const changes = countChanges(aliases(spec.Devices.HostDevices), aliases(wanted));
-    this.existing.spec = { ...spec, Devices: { ...spec.Devices, HostDevices: wanted } };
+    this.requireDomain().spec = { ...spec, Devices: { ...spec.Devices, HostDevices: wanted } };
     for (let i = 0; i < changes; i++) this.deps.onEvent('MODIFIED');
   }
 
   pause(): void {
     this.#requireForPause();
-    if (this.existing.status === 'Running') this.change('Paused', 'User');
+    if (this.requireDomain().status === 'Running') this.change('Paused', 'User');
     this.#isPausedByRequest = true;
   }
 
   unpause(): void {
     this.#requireForPause();
     this.#isPausedByRequest = false;
-    if (this.existing.status === 'Paused') this.change('Running', 'Unknown');
+    if (this.requireDomain().status === 'Paused') this.change('Running', 'Unknown');
   }
 
   #requireForPause(): void {
@@ -257,22 +260,22 @@ export class Vm {
   }
 
   #requireAgent(): void {
-    if (this.existing.status !== 'Shutoff' && this.isAgentConnected) return;
+    if (this.requireDomain().status !== 'Shutoff' && this.isAgentConnected) return;
     const text = 'Guest agent is not responding: QEMU guest agent is not connected';
     throw new Refusal(`LibvirtError(Code=86, Domain=10, Message='${text}')`);
   }
 
   softReboot(vmi: Vmi): void {
-    void this.existing;
+    this.requireDomain();
     const hasAgent = isConditionTrue(vmi.status?.conditions, 'AgentConnected');
-    if (!hasAgent && this.existing.spec.Features?.ACPI === undefined) {
+    if (!hasAgent && this.requireDomain().spec.Features?.ACPI === undefined) {
       throw new Refusal('VMI neither have the agent connected nor the ACPI feature enabled');
     }
     this.deps.onEvent('MODIFIED');
   }
 
   reset(): void {
-    void this.existing;
+    this.requireDomain();
     this.deps.onEvent('MODIFIED');
   }
 
@@ -356,19 +359,19 @@ export class Vm {
   }
 
   setVcpus(vmi: Vmi): void {
-    const { spec } = this.existing;
+    const { spec } = this.requireDomain();
     const wanted = vcpusOf(vmi);
     const max = Math.max(spec.VCPU?.CPUs ?? 0, 0);
     if (wanted > max) {
       const text = `requested vcpus is greater than max allowable vcpus for the live domain: ${wanted} > ${max}`;
       throw new Refusal(`failed to update vCPUs: virError(Code=8, Domain=10, Message='invalid argument: ${text}')`);
     }
-    this.existing.spec = { ...spec, VCPUs: enableVcpus(wanted, Math.max(max, maxVcpusOf(vmi))) };
+    this.requireDomain().spec = { ...spec, VCPUs: enableVcpus(wanted, Math.max(max, maxVcpusOf(vmi))) };
   }
 
   /** @source wire.md 6 SyncVirtualMachineMemory, 11 */
   setMemory(vmi: Vmi): void {
-    const { spec } = this.existing;
+    const { spec } = this.requireDomain();
     const { memory } = vmi.spec.domain;
     if (memory?.maxGuest === undefined && this.deps.facts.crashesWithoutMaxGuest.value) {
       throw new ProcessCrash('SyncVirtualMachineMemory without spec.domain.memory.maxGuest');
@@ -385,7 +388,7 @@ export class Vm {
       Alias: { Name: 'virtiomem0', UserDefined: false },
     };
     const CurrentMemory = { Value: Math.max(wanted, atBoot), Unit: 'KiB' };
-    this.existing.spec = { ...spec, CurrentMemory, Devices: { ...spec.Devices, Memory: device } };
+    this.requireDomain().spec = { ...spec, CurrentMemory, Devices: { ...spec.Devices, Memory: device } };
     this.deps.onEvent('MODIFIED');
   }
 
@@ -395,7 +398,7 @@ export class Vm {
 
   /** @source wire.md 6 VirtualMachineMemoryDump */
   dumpMemory(path: string): void {
-    void this.existing;
+    this.requireDomain();
     const FileName = path.slice(path.lastIndexOf('/') + 1);
     if (this.metadata.MemoryDump?.FileName === FileName) return;
     const time = renderTime(this.deps.now());

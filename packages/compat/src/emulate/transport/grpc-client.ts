@@ -73,7 +73,7 @@ function openSocket(socketPath: string): Socket {
 /** Connects and closes without a byte, as handlers do to see whether a launcher lives. */
 export async function knock(socketPath: string): Promise<boolean> {
   using fitted = fitSocketPath(socketPath);
-  return new Promise((resolve) => {
+  return await new Promise((resolve) => {
     const socket = connectSocket(fitted.path);
     socket.once('connect', () => {
       socket.destroy();

@@ -34,6 +34,7 @@ export const FAMILIES: readonly Family[] = [
   vectors('network-status'),
   { name: 'libvirt', from: 'libvirt/vectors.json', form: 'bundle' },
   { name: 'wire-history', from: 'wire/history.json', form: 'bundle' },
+  { name: 'wire-releases', from: 'wire/releases.json', form: 'bundle' },
   { name: 'wire-samples', from: 'wire/samples', form: 'bundle' },
   { name: 'captures', from: 'captures', form: 'bundle' },
   {

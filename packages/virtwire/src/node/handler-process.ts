@@ -17,7 +17,7 @@ const RESTART_MS = [100, 500, 1_000, 2_000, 5_000, 10_000];
 const STOP_MS = 15_000;
 const READY_MS = 30_000;
 /** A handler that ran this long has earned a quick restart. */
-const STEADY_MS = 60_000;
+const STEADY_MS = 3_000;
 
 /** What the handler is started with. */
 export interface HandlerProcessDeps {

@@ -1,5 +1,5 @@
 import type { CmdHandlers } from '@virtwire/shared-proto';
-import { domainName, parseDomainXml, renderDomainJson, renderDomainXml } from '@virtwire/vm-model';
+import { domainName, parseDomainXml, renderDomainXml } from '@virtwire/vm-model';
 import type { Logger } from '@virtwire/telemetry';
 import { pingGuest } from './agent/ping.ts';
 import { createAgentPoller } from './agent/poller.ts';
@@ -22,6 +22,8 @@ import { createPausedSet } from './domain/paused-set.ts';
 import { createDomainStats } from './domain/stats.ts';
 import type { DomainSync, VmiPreparation } from './domain/sync.ts';
 import { createDomainSync } from './domain/sync.ts';
+import { createDomainWriter } from './domain/wire-domain.ts';
+import type { DomainWriter } from './domain/wire-domain.ts';
 import type { K8sEvent, VmiReference } from './events/k8s-event.ts';
 import { k8sEventObject } from './events/k8s-event.ts';
 import type { EventLoop } from './events/loop.ts';
@@ -106,7 +108,13 @@ function domainParts(deps: GraphDeps, flags: LauncherFlags, metadata: MetadataCa
   return { lifecycle, sync };
 }
 
-function eventParts(deps: GraphDeps, vmi: VmiReference, paths: LauncherPaths, metadata: MetadataCache) {
+function eventParts(
+  deps: GraphDeps,
+  vmi: VmiReference,
+  paths: LauncherPaths,
+  metadata: MetadataCache,
+  writer: DomainWriter,
+) {
   const { libvirt, notify, clock, log } = deps;
   const targetMonitor = createTargetMonitor(libvirt, metadata, clock, log);
   return createEventProcessor(
@@ -117,7 +125,7 @@ function eventParts(deps: GraphDeps, vmi: VmiReference, paths: LauncherPaths, me
       clock,
       log,
       parseSpec: parseDomainXml,
-      renderDomain: renderDomainJson,
+      renderDomain: (domain) => writer.render(domain),
       startTargetMonitor: (name) => targetMonitor.start(name),
     },
     vmi,
@@ -128,12 +136,16 @@ function eventParts(deps: GraphDeps, vmi: VmiReference, paths: LauncherPaths, me
 function handlersOf(
   deps: GraphDeps,
   flags: LauncherFlags,
-  parts: ReturnType<typeof domainParts> & { store: ReturnType<typeof createAgentStore>; metadata: MetadataCache },
+  parts: ReturnType<typeof domainParts> & {
+    store: ReturnType<typeof createAgentStore>;
+    metadata: MetadataCache;
+    writer: DomainWriter;
+  },
   vmi: VmiReference,
   exitEarly: () => void,
 ): CmdHandlers {
   const { libvirt, clock, log } = deps;
-  const { lifecycle, sync, store, metadata } = parts;
+  const { lifecycle, sync, store, metadata, writer } = parts;
   const stats = createDomainStats({
     libvirt,
     agent: store,
@@ -148,12 +160,13 @@ function handlersOf(
   const areProbesPaused = (): boolean => sync.areProbesPaused();
   return {
     ...unsupportedHandlers(flags.vmStatsCollector),
-    ...lifecycleHandlers({ sync, lifecycle, log, podName: deps.podName, exitEarly }),
+    ...lifecycleHandlers({ sync, lifecycle, log, podName: deps.podName, exitEarly, writer }),
     ...queryHandlers({
       libvirt,
       getDomain: { libvirt, metadata, agent: store, parseSpec: parseDomainXml, log },
       agent: store,
       stats,
+      writer,
     }),
     guestPing: ({ domainName: name }) =>
       pingGuest({ libvirt, metadata, clock, log, areProbesPaused, sendK8sEvent }, name),
@@ -165,6 +178,7 @@ export function createGraph(flags: LauncherFlags, paths: LauncherPaths, deps: Gr
   const vmi = { namespace: flags.namespace, name: flags.name, uid: flags.uid };
   const name = domainName(flags.namespace, flags.name);
   const metadata = createMetadataCache();
+  const writer = createDomainWriter();
   const nudge = createNudge(deps.clock);
   const deleted = Promise.withResolvers<undefined>();
   const qemuLog = createQemuLogForwarder(paths.qemuLogFile, deps.writeLine);
@@ -176,7 +190,7 @@ export function createGraph(flags: LauncherFlags, paths: LauncherPaths, deps: Gr
   const agent = agentParts(deps, flags, name, (shown) => loop.pushAgent(shown));
   const loop: EventLoop = createEventLoop(
     {
-      processor: eventParts(deps, vmi, paths, metadata),
+      processor: eventParts(deps, vmi, paths, metadata, writer),
       metadata,
       clock: deps.clock,
       log: deps.log,
@@ -195,7 +209,7 @@ export function createGraph(flags: LauncherFlags, paths: LauncherPaths, deps: Gr
   return {
     vmi,
     domainName: name,
-    handlers: handlersOf(deps, flags, { ...domain, store: agent.store, metadata }, vmi, exitEarly),
+    handlers: handlersOf(deps, flags, { ...domain, store: agent.store, metadata, writer }, vmi, exitEarly),
     loop,
     ...domain,
     metadata,

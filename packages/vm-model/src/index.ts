@@ -241,7 +241,7 @@ export type {
 } from './vmi/metadata.ts';
 export { VmModelError, type VmModelErrorCode } from './errors.ts';
 export { parseDomainJson, parseDomainSpecJson } from './domain/json-reader.ts';
-export { renderDomainJson, renderDomainSpecJson } from './domain/json-writer.ts';
+export { type DomainJsonOptions, renderDomainJson, renderDomainSpecJson } from './domain/json-writer.ts';
 export { emptyDomain, emptyDomainSpec, emptyDomainStatus } from './domain/zero.ts';
 export { parseJson, renderGoString, renderJson } from './json/lossless.ts';
 export { domainName, splitDomainName } from './names.ts';

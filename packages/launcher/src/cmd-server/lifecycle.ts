@@ -3,6 +3,7 @@ import { parseJson } from '@virtwire/vm-model';
 import type { Logger } from '@virtwire/telemetry';
 import type { Lifecycle } from '../domain/lifecycle.ts';
 import type { DomainSync } from '../domain/sync.ts';
+import type { DomainWriter } from '../domain/wire-domain.ts';
 import { LauncherError } from '../errors.ts';
 import type { SyncOptions } from './complete-options.ts';
 import { completeOptions } from './complete-options.ts';
@@ -17,6 +18,7 @@ export interface LifecycleRpcDeps {
   readonly podName: string;
   /** Ends a launcher that still waits for its domain. */
   readonly exitEarly: () => void;
+  readonly writer: Pick<DomainWriter, 'noteOptions'>;
 }
 
 function checkPlugins(options: cmdV1.VirtualMachineOptions | undefined): void {
@@ -33,13 +35,14 @@ function checkPlugins(options: cmdV1.VirtualMachineOptions | undefined): void {
 }
 
 /** Methods that start, pause and end the VM. `@source KubeVirt v1.9.0 pkg/virt-launcher/virtwrap/cmd-server/server.go` */
-export function lifecycleHandlers({ sync, lifecycle, log, podName, exitEarly }: LifecycleRpcDeps) {
+export function lifecycleHandlers({ sync, lifecycle, log, podName, exitEarly, writer }: LifecycleRpcDeps) {
   return {
     syncVirtualMachine: vmiRpc<cmdV1.VMIRequest>(
       log,
       { success: 'Synced vmi', failure: 'Failed to sync vmi' },
       async (vmi, vmiLog, { options }) => {
         checkPlugins(options);
+        if (options !== undefined) writer.noteOptions(options);
         await sync.sync(vmi, options === undefined ? undefined : completeOptions(vmi, options), vmiLog);
       },
     ),

@@ -1,11 +1,12 @@
 import type { CmdHandlers } from '@virtwire/shared-proto';
-import { renderDomainJson, renderJson } from '@virtwire/vm-model';
+import { renderJson } from '@virtwire/vm-model';
 import { renderFilesystems, renderGuestInfo, renderUsers } from '../agent/guest-info-json.ts';
 import type { AgentStore } from '../agent/store.ts';
 import type { GetDomainDeps } from '../domain/get-domain.ts';
 import { getFirstDomain } from '../domain/get-domain.ts';
 import type { LibvirtPort } from '../domain/libvirt-port.ts';
 import type { DomainStatsService } from '../domain/stats.ts';
+import type { DomainWriter } from '../domain/wire-domain.ts';
 import { wireError } from './wire-error.ts';
 
 /** What the methods need. */
@@ -14,6 +15,7 @@ export interface QueryRpcDeps {
   readonly getDomain: GetDomainDeps;
   readonly agent: AgentStore;
   readonly stats: DomainStatsService;
+  readonly writer: DomainWriter;
 }
 
 /** libvirt's number of a hypervisor version as text: `QEMU 7.2.22`. */
@@ -30,12 +32,12 @@ async function answering<T>(work: Promise<T>): Promise<T> {
 }
 
 /** Methods that only ask. `@source KubeVirt v1.9.0 pkg/virt-launcher/virtwrap/cmd-server/server.go` */
-export function queryHandlers({ libvirt, getDomain, agent, stats }: QueryRpcDeps) {
+export function queryHandlers({ libvirt, getDomain, agent, stats, writer }: QueryRpcDeps) {
   return {
     ping: () => undefined,
     async getDomain() {
       const domain = await answering(getFirstDomain(getDomain));
-      return { domain: domain === undefined ? '' : renderDomainJson(domain) };
+      return { domain: domain === undefined ? '' : writer.render(domain) };
     },
     getDomainStats: async () => ({ domainStats: renderJson(await answering(stats.get())) }),
     getGuestInfo: () => ({ guestInfoResponse: renderGuestInfo(agent.facts()) }),

@@ -4,9 +4,11 @@ import { VirtualMachineOptions } from '../gen/kubevirt/cmd/v1/cmd.ts';
 import { openHistory } from '../history/index.ts';
 import { adaptOptions, needsAcpiTableObject, needsDisksInfo } from './adapt.ts';
 import { CONTENT_RULES, type ContentRule } from './content-rules.ts';
-import { ANY_ERA, type Era } from './era.ts';
+import { decideEra, NO_FACTS } from './decide-era.ts';
+import { ANY_ERA, type Era, renderEra } from './era.ts';
 import { renderRules, rulesAsJson } from './render.ts';
 import { RPC_RULES } from './rpc-rules.ts';
+import { erasOfOptions } from './signs.ts';
 
 const line = (since: string, until: string | undefined): Era => ({ since, until });
 const V10 = line('v1.0.0', 'v1.1.0');
@@ -43,11 +45,22 @@ describe('options', () => {
 
 test.each<[string, Era, boolean]>([
   ['v1.2 to v1.5', line('v1.2.0', 'v1.6.0'), true],
-  ['v1.1 or v1.2', line('v1.1.0', 'v1.3.0'), false],
+  ['v1.1 or v1.2', line('v1.1.0', 'v1.3.0'), true],
+  ['v1.5 or v1.6', line('v1.5.0', 'v1.7.0'), false],
   ['v1.9', V19, false],
   ['unknown', ANY_ERA, false],
 ])('an ACPI table is one object for a handler of %s: %s', (_title, era, expected) => {
   expect(needsAcpiTableObject(era)).toBe(expected);
+});
+
+test.each<[string, object, string]>([
+  ['container disks described', { DisksInfo: DISKS }, 'v0.46.0 to before v1.6.0'],
+  ['attachments', { interfaceDomainAttachment: new Map([['default', 'tap']]) }, 'v1.1.1 or newer'],
+  ['plugins', { pluginsJson: Buffer.from('[]') }, 'v1.9.0 or newer'],
+  ['nothing', {}, 'any release'],
+])('options with %s tell the age of their handler', (_title, options, expected) => {
+  const bounds = erasOfOptions(VirtualMachineOptions.fromPartial(options));
+  expect(renderEra(decideEra({ ...NO_FACTS, bounds }))).toBe(expected);
 });
 
 describe('the table', () => {

@@ -119,16 +119,10 @@ export const CONTENT_RULES = {
     fallback: 'null crashes a handler written in Go',
     effect: 'virt-handler of the node crashes again and again',
   }),
-  acpiTable: rule(
-    'acpiTable',
-    'launcher',
-    domainKey('Spec.OS.ACPI.Table'),
-    { since: 'v1.2.0', until: 'v1.6.0' },
-    {
-      send: 'one object if there is one table and the peer is known to be of these releases',
-      elsewhere: 'an array',
-      fallback: 'no table',
-      effect: 'the handler cannot read the domain: the VM shows as Unknown',
-    },
-  ),
+  acpiTable: rule('acpiTable', 'launcher', domainKey('Spec.OS.ACPI.Table'), before('v1.6.0'), {
+    send: 'one object, if there is one table and the handler is known to be that old',
+    elsewhere: 'an array',
+    fallback: 'no table',
+    effect: 'the handler cannot read the domain: the VM shows as Unknown',
+  }),
 } as const satisfies Readonly<Record<string, ContentRule>>;

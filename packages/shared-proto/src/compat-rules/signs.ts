@@ -1,3 +1,4 @@
+import type { VirtualMachineOptions } from '../gen/kubevirt/cmd/v1/cmd.ts';
 import type { Era } from './era.ts';
 
 /** Something seen on the wire that tells a peer's age. `key` is looked for in JSON texts, in quotes with its colon. */
@@ -42,4 +43,22 @@ export function erasOfDomainJson(json: string): readonly Era[] {
     ),
     ...SHAPES.filter(({ text }) => json.includes(text)).map(({ era }) => era),
   ];
+}
+
+/**
+ * The bounds that the options of a sync set on the handler that sent them. Few fields tell an upper bound, so that most
+ * handlers may be of any newer release.
+ *
+ * @source wire rules 5 and 10.5
+ */
+export function erasOfOptions(options: VirtualMachineOptions): readonly Era[] {
+  const { clusterConfig: cluster } = options;
+  const seen: readonly (readonly [boolean, Era])[] = [
+    [options.DisksInfo.size > 0, { since: 'v0.46.0', until: 'v1.6.0' }],
+    [options.interfaceDomainAttachment.size > 0, { since: 'v1.1.1', until: undefined }],
+    [cluster?.PCINUMAAwareTopologyEnabled === true, { since: 'v1.8.0', until: undefined }],
+    [options.pluginsJson.length > 0, { since: 'v1.9.0', until: undefined }],
+    [options.GraceHostDeviceAliases.length > 0, { since: 'v1.9.0', until: undefined }],
+  ];
+  return seen.filter(([isSeen]) => isSeen).map(([, era]) => era);
 }

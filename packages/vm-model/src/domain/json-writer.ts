@@ -8,14 +8,25 @@ type Fields = Readonly<Record<string, unknown>>;
 
 const ZERO: Fields = {};
 
+/** How a domain is printed for peers of other releases. */
+export interface DomainJsonOptions {
+  /** Prints an `OS.ACPI.Table` of one entry as an object, as KubeVirt v1.2 to v1.5 read it. */
+  readonly isAcpiTableObject?: boolean;
+}
+
 /**
  * Prints a domain as Go's encoding/json prints KubeVirt's `api.Domain`: every key in declaration order, empty ones too.
  *
  * @throws {VmModelError} `InvalidValue` when a value does not fit its field.
  * @source KubeVirt v1.9.0 pkg/virt-launcher/virtwrap/api/schema.go
  */
-export function renderDomainJson(domain: Domain): string {
-  return renderStruct('Domain', domain as unknown as Fields);
+export function renderDomainJson(domain: Domain, options: DomainJsonOptions = {}): string {
+  const fields = domain as unknown as Fields;
+  const tables = domain.Spec.OS.ACPI?.Table ?? [];
+  if (options.isAcpiTableObject !== true || tables.length !== 1) return renderStruct('Domain', fields);
+  const list = `"ACPI":{"Table":[${renderStruct('ACPITable', tables[0] as Fields)}]`;
+  // Quotes within strings are escaped, so the text stands nowhere else than in Spec.OS.
+  return renderStruct('Domain', fields).replace(list, () => list.replace('[', '').slice(0, -1));
 }
 
 /** Prints only the libvirt part of a domain, in the same form. */

@@ -37,7 +37,12 @@ async function run(flags: LauncherFlags, verbosity: number, log: Logger, output:
   log.info(`Hypervisor set to ${flags.hypervisor}`);
   if (flags.unknown.length > 0) log.warn(`Ignoring unknown flags: ${flags.unknown.join(' ')}`);
   const stopSignal = installStopSignals(log);
-  if (globalThis.gc !== undefined) startIdleCollector(globalThis.gc);
+  const { gc } = globalThis;
+  if (gc !== undefined) {
+    startIdleCollector(() => {
+      gc();
+    });
+  }
   ensureDirectories(flags);
   if (flags.simulateCrash) throw new LauncherError('SimulatedCrash', 'Simulated virt-launcher crash');
   if (flags.hookSidecars > 0) {

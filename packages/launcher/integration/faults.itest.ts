@@ -126,6 +126,23 @@ test('a flood of log lines whose reader is slow does not end the launcher', LIMI
   await pod.waitForLog('Synced vmi');
 });
 
+test('FM-2.1 each restart of the notify server is survived, and the next event arrives', LIMIT, async () => {
+  await using pod = await startRunning();
+  using client = await pod.connect();
+  const vmi = requestOf(createVmi({ name: 'vm1', uid: UID }));
+  for (const [call, status] of [
+    ['pauseVirtualMachine', 'Paused'],
+    ['unpauseVirtualMachine', 'Running'],
+    ['pauseVirtualMachine', 'Paused'],
+  ] as const) {
+    await pod.ear.close();
+    await pod.ear.open();
+    const before = pod.ear.domains.length;
+    unwrap(await client[call](vmi));
+    await eventually(status, () => pod.ear.domains.slice(before).some((e) => e.domain.Status.Status === status));
+  }
+});
+
 test('FM-2.6 a libvirt daemon that dies comes back, and the domain is told again', LIMIT, async () => {
   await using pod = await startRunning();
   const before = pod.ear.domains.length;

@@ -7,7 +7,7 @@ import { startCmdServer } from './cmd-server/server.ts';
 import type { Clock } from './config/clock.ts';
 import type { LauncherFlags } from './config/flags.ts';
 import { launcherPaths } from './config/paths.ts';
-import { textOf } from './errors.ts';
+import { LauncherError, textOf } from './errors.ts';
 import type { HandlerLine } from './events/notify-sender.ts';
 import { createHandlerLine } from './events/notify-sender.ts';
 import { subscribeToDomainEvents } from './events/subscribe.ts';
@@ -68,6 +68,11 @@ async function start(launcher: LauncherProcess): Promise<Running> {
   const line = createHandlerLine(paths.notifyPipe);
   const ending = new AbortController();
   const failure = Promise.withResolvers<never>();
+  connection.onConnectionEvent((event) => {
+    if (event.kind === 'closed' && event.error !== undefined) {
+      failure.reject(LauncherError.from(event.error, 'LibvirtUnavailable', `${daemons.name} is gone for good: `));
+    }
+  });
   const preparation = createPreparation(flags, launcher.env, log, () => connection.getLibVersion(), failure.reject);
   const graph = createGraph(flags, paths, {
     libvirt,

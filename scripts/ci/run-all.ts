@@ -20,6 +20,7 @@ const steps: readonly (readonly [title: string, command: string, args: readonly 
   ['test data is that of its source', process.execPath, [...source, 'scripts/testdata/refresh.ts', '--check']],
   ['build and API reports', bin('nx'), ['run-many', '-t', 'build', 'api']],
   ['unit tests', bin('nx'), ['run-many', '-t', 'test']],
+  ['compatibility matrix', 'sh', ['scripts/compat.sh', '--quiet']],
   ['integration tests', bin('nx'), ['run-many', '-t', 'integration', '--parallel=1']],
 ];
 

@@ -20,7 +20,36 @@ export type {
 export { startEmulatedHandler } from './emulate/handler/handler.ts';
 export { factsOf } from './emulate/lines/lines.ts';
 export { startEmulatedLauncher } from './emulate/launcher/launcher.ts';
+export type { CompatProcess } from './cli/process.ts';
+export { compatProcess } from './cli/process.ts';
+export { runCompat } from './cli/program.ts';
 export type { CompatErrorCode } from './errors.ts';
 export { CompatError } from './errors.ts';
 export type { ReleaseLine } from './release-line.ts';
 export { RELEASE_LINES } from './release-line.ts';
+export type { Emulations } from './matrix/emulations.ts';
+export { commandHandler } from './matrix/command-handler.ts';
+export { commandLauncher } from './matrix/command-launcher.ts';
+export type { MatrixDeps, MatrixOptions } from './matrix/run-matrix.ts';
+export { runMatrix } from './matrix/run-matrix.ts';
+export { startOurHandler } from './matrix/our-handler.ts';
+export { startOurLauncher } from './matrix/our-launcher.ts';
+export type {
+  HandlerDirs,
+  HandlerStart,
+  LauncherStart,
+  ReportedEvent,
+  RunningHandler,
+  RunningLauncher,
+  StartHandler,
+  StartLauncher,
+} from './matrix/subjects.ts';
+export type { Counts } from './report/counts.ts';
+export { countCells, renderCounts } from './report/counts.ts';
+export type { ScenarioName } from './report/html.ts';
+export { renderHtml } from './report/html.ts';
+export type { RunFacts } from './report/json.ts';
+export { renderJsonReport } from './report/json.ts';
+export { renderJunit } from './report/junit.ts';
+export type { Scenario } from './scenarios/scenarios.ts';
+export { SCENARIOS } from './scenarios/scenarios.ts';

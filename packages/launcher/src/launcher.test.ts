@@ -110,6 +110,16 @@ test('FM-2.6 a lost connection is restored with all registrations, and the domai
   await eventually('events go on', () => launcher.events.some(({ domain }) => domain.Status.Status === 'Paused'));
 });
 
+test('a shutdown that comes when the guest has just turned itself off is no failure', async () => {
+  await using launcher = await startRunning();
+  const { client, daemon, domainName } = launcher;
+  daemon.faults.add({ kind: 'slow', delayMs: 150 }, { procedure: 'DOMAIN_SHUTDOWN_FLAGS' });
+  const asking = client.shutdownVirtualMachine(launcher.request);
+  await eventually('the request', () => daemon.callsOf('DOMAIN_SHUTDOWN_FLAGS').length === 1);
+  daemon.domain(domainName).powerOffFromGuest();
+  unwrap(await asking);
+});
+
 test('an error of libvirt reaches the handler in the form that it knows', async () => {
   await using launcher = await startLauncherOnFake();
   const { client, daemon } = launcher;

@@ -21,13 +21,19 @@ export interface NodeDirs extends Disposable {
   readonly podsDir: string;
   readonly shareDir: string;
   readonly privateDir: string;
+  readonly podRoots: string;
   pod(podUid: string): PodDirs;
 }
 
 /** Makes a node's directories. `parent` must be short. */
 export function createNodeDirs(parent = '/tmp'): NodeDirs {
   const root = mkdtempSync(join(parent, 'vc'));
-  const dirs = { podsDir: join(root, 'p'), shareDir: join(root, 's'), privateDir: join(root, 's-private') };
+  const dirs = {
+    podsDir: join(root, 'p'),
+    shareDir: join(root, 's'),
+    privateDir: join(root, 's-private'),
+    podRoots: join(root, 'r'),
+  };
   for (const path of Object.values(dirs)) mkdirSync(path);
   const pods = new Map<string, PodDirs>();
   return {
@@ -36,7 +42,7 @@ export function createNodeDirs(parent = '/tmp'): NodeDirs {
     pod(podUid) {
       const known = pods.get(podUid);
       if (known !== undefined) return known;
-      const made = createPod(root, dirs.podsDir, podUid);
+      const made = createPod(dirs.podRoots, dirs.podsDir, podUid);
       pods.set(podUid, made);
       return made;
     },
@@ -44,9 +50,9 @@ export function createNodeDirs(parent = '/tmp'): NodeDirs {
   };
 }
 
-function createPod(root: string, podsDir: string, podUid: string): PodDirs {
+function createPod(podRoots: string, podsDir: string, podUid: string): PodDirs {
   const socketsDir = join(podsDir, podUid, 'volumes/kubernetes.io~empty-dir/sockets');
-  const podRoot = join(root, 'r', podUid);
+  const podRoot = join(podRoots, podUid);
   const shareDir = join(podRoot, 'var/run/kubevirt');
   mkdirSync(socketsDir, { recursive: true });
   mkdirSync(dirname(shareDir), { recursive: true });

@@ -4,18 +4,17 @@ import { createHandler, createStoreSource, DEFAULT_HANDLER_CONFIG } from '@virtw
 import type { Isolation, NodeParts } from '@virtwire/handler';
 import { createLogger } from '@virtwire/telemetry';
 import { CompatError } from '../errors.ts';
-import type { NodeDirs } from './node-dirs.ts';
-import type { HandlerStart, ReportedEvent, RunningHandler } from './subjects.ts';
+import type { HandlerDirs, HandlerStart, ReportedEvent, RunningHandler } from './subjects.ts';
 
 /** Finds the pod of a command socket by its path, as the kernel's word about the peer does on a real node. */
-function isolationOf(dirs: NodeDirs, socketFile: string): Isolation {
+function isolationOf(dirs: HandlerDirs, socketFile: string): Isolation {
   const [podUid] = relative(realpathSync(dirs.podsDir), realpathSync(socketFile)).split('/');
   if (podUid === undefined) throw new CompatError('ConnectFailed', `${socketFile} belongs to no pod`);
-  return { pid: process.pid, ppid: process.ppid, rootPath: dirs.pod(podUid).root };
+  return { pid: process.pid, ppid: process.ppid, rootPath: join(dirs.podRoots, podUid) };
 }
 
 /** Node-side work that has nothing to do with the wire is done already. */
-function partsOf(dirs: NodeDirs): Partial<NodeParts> {
+function partsOf(dirs: HandlerDirs): Partial<NodeParts> {
   const nothing = (): Promise<void> => Promise.resolve();
   const done = (): Promise<boolean> => Promise.resolve(true);
   return {
@@ -46,7 +45,12 @@ export async function startOurHandler(start: HandlerStart): Promise<RunningHandl
       source,
       log,
       parts: partsOf(dirs),
-      events: { event: (_object, type, reason, message) => void events.push({ type, reason, message }) },
+      events: {
+        event: (_object, type, reason, message) => {
+          events.push({ type, reason, message });
+          start.onEvent?.({ type, reason, message });
+        },
+      },
     },
     {
       ...DEFAULT_HANDLER_CONFIG,
@@ -55,7 +59,7 @@ export async function startOurHandler(start: HandlerStart): Promise<RunningHandl
       privateDir: dirs.privateDir,
       podsDir: dirs.podsDir,
       domainResyncPeriodMs: start.resyncMs,
-      health: join(dirs.root, 'h'),
+      health: join(dirs.privateDir, 'h'),
     },
   );
   handler.failed.catch(() => undefined);

@@ -2,11 +2,12 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ensureDirectories, launcherPaths, parseFlags, runLauncher, systemClock } from '@virtwire/launcher';
+import type { LauncherFlags } from '@virtwire/launcher';
 import { createLogger } from '@virtwire/telemetry';
 import { eventually } from './eventually.ts';
 import type { LauncherStart, RunningLauncher } from './subjects.ts';
 
-const STOP_LIMIT_MS = 2_000;
+const STOP_LIMIT_MS = 100;
 
 /** The command line that virt-controller gives to the launcher of a cell, with every path below the cell's own. */
 export function launcherArguments({ vm, pod, scratchDir }: LauncherStart): readonly string[] {
@@ -21,21 +22,23 @@ export function launcherArguments({ vm, pod, scratchDir }: LauncherStart): reado
 }
 
 /** Starts virtwire's own launcher in this process, on the libvirt daemon of the cell. */
-export async function startOurLauncher(start: LauncherStart): Promise<RunningLauncher> {
-  const flags = parseFlags(launcherArguments(start));
+export function startOurLauncher(start: LauncherStart): Promise<RunningLauncher> {
+  return runLauncherProcess(parseFlags(launcherArguments(start)), start.libvirtSocket, start.log);
+}
+
+/** Runs virtwire's own launcher on a libvirt daemon that somebody else keeps. It is ready when this resolves. */
+export async function runLauncherProcess(
+  flags: LauncherFlags,
+  libvirtSocket: string,
+  writeLine: (line: string) => void,
+): Promise<RunningLauncher> {
   const paths = launcherPaths(flags);
   ensureDirectories(flags);
   const stopping = new AbortController();
-  const { log: writeLine, libvirtSocket: socketPath } = start;
   const log = createLogger('virt-launcher', { destination: { write: writeLine } });
   const stop = (): Promise<void> => Promise.resolve();
-  const daemons = {
-    name: 'libvirtd',
-    socketPath,
-    daemon: { starts: 1, pid: undefined, stop },
-    owns: () => false,
-    stop,
-  };
+  const daemon = { starts: 1, pid: undefined, stop };
+  const daemons = { name: 'libvirtd', socketPath: libvirtSocket, daemon, owns: () => false, stop };
   let hasEnded = false;
   const ended = runLauncher({
     ...{ flags, env: {}, clock: systemClock, log, daemons, writeLine, stopSignal: stopping.signal },

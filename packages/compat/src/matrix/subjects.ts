@@ -1,16 +1,27 @@
+import type { SharedVmiStore } from '@virtwire/handler';
 import type { VmIdentity } from '../emulate/api.ts';
-import type { NodeDirs, PodDirs } from './node-dirs.ts';
-import type { VmiStore } from './vmi-store.ts';
+import type { PodDirs } from './node-dirs.ts';
+
+/** The node's directories as a handler sees them. */
+export interface HandlerDirs {
+  readonly podsDir: string;
+  readonly shareDir: string;
+  readonly privateDir: string;
+  /** Holds the root of each pod's file system, by the pod's UID. */
+  readonly podRoots: string;
+}
 
 /** What a handler under test is started with. */
 export interface HandlerStart {
   readonly nodeName: string;
-  readonly dirs: NodeDirs;
-  readonly store: VmiStore;
+  readonly dirs: HandlerDirs;
+  readonly store: SharedVmiStore;
   /** Period at which the handler asks every launcher again. */
   readonly resyncMs: number;
   /** Takes the handler's log lines. */
   readonly log: (line: string) => void;
+  /** Told of every Kubernetes event, beside {@link RunningHandler.events}. */
+  readonly onEvent?: (event: ReportedEvent) => void;
 }
 
 /** A Kubernetes event that a handler recorded. */

@@ -138,12 +138,23 @@ class LibvirtLifecycle implements Lifecycle {
     const { metadata, clock } = this.#deps;
     const domain = await this.#find(vmi);
     if (domain === undefined) return;
-    const state = await this.#stateOf(domain, log);
-    if (state !== DOMAIN_STATE.running && state !== DOMAIN_STATE.paused) return;
-    await logged(log, 'Signalling graceful shutdown failed.', this.#signalShutdown(domain, log));
+    if (!(await this.#isUp(domain, log))) return;
+    try {
+      await this.#signalShutdown(domain, log);
+    } catch (caught) {
+      // The guest may have turned itself off between the question and the request.
+      if (!(await this.#isUp(domain, log).catch(() => false))) return;
+      log.error({ reason: caught }, 'Signalling graceful shutdown failed.');
+      throw caught;
+    }
     log.info(`Signaled graceful shutdown for ${vmi.metadata.name}`);
     const now = renderTime(clock.now());
     metadata.gracePeriod.update((grace) => ({ ...grace, DeletionTimestamp: grace.DeletionTimestamp ?? now }));
+  }
+
+  async #isUp(domain: DomainRef, log: Logger): Promise<boolean> {
+    const state = await this.#stateOf(domain, log);
+    return state === DOMAIN_STATE.running || state === DOMAIN_STATE.paused;
   }
 
   async #signalShutdown(domain: DomainRef, log: Logger): Promise<void> {

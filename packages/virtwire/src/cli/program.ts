@@ -127,6 +127,11 @@ function lookingCommands({ output }: CliProcess): readonly CommandSpec[] {
   ];
 }
 
+/** `compat` is a program of its own, which main.ts starts; here it is only told. */
+const COMPAT_HELP = `
+  compat COMMAND      check handlers and launchers against every KubeVirt release (virtwire compat --help)
+`;
+
 const STATE_OPTION = ['--state-dir <dir>', 'where the node keeps its things', DEFAULT_STATE_DIR] as const;
 
 function createProgram(cli: CliProcess, done: (code: number) => void): Command {
@@ -137,7 +142,7 @@ function createProgram(cli: CliProcess, done: (code: number) => void): Command {
       writeOut: (text) => cli.output.line(text.trimEnd()),
       writeErr: (text) => cli.output.error(text.trimEnd()),
     })
-    .addHelpText('after', EXIT_HELP);
+    .addHelpText('after', COMPAT_HELP + EXIT_HELP);
   for (const spec of [...changingCommands(cli), ...lookingCommands(cli)]) {
     const command = program
       .command(spec.usage)

@@ -159,7 +159,6 @@ function linuxPart(spec: SandboxSpec): object {
         ...DEFAULT_DEVICE_RULES.map((rule) => ({ allow: true, ...rule })),
         ...allowed,
       ],
-      cpu: { shares: 102 },
     },
     maskedPaths: [...MASKED_PATHS, ...OTHER_QEMUS],
     readonlyPaths: READONLY_PATHS,
@@ -170,7 +169,8 @@ function linuxPart(spec: SandboxSpec): object {
  * The OCI runtime configuration of a launcher's compute container: what a kubelet makes of the pod that virt-controller
  * renders, without a kubelet.
  *
- * No oomScoreAdj is set: machines inside a sandbox of their own refuse a negative one.
+ * No oomScoreAdj is set: machines inside a sandbox of their own refuse a negative one. No cpu shares are set either: a
+ * kubelet's 100m weigh against other pods, here they would weigh against every process of the machine.
  *
  * @source KubeVirt v1.9.0 pkg/virt-controller/services/template.go:396
  */

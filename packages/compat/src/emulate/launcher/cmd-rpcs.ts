@@ -3,10 +3,11 @@ import { parseVmiJson, type Vmi } from '@virtwire/vm-model';
 import type { LauncherFacts } from '../facts/line-facts.ts';
 import type { Fields } from '../schema/release-schema.ts';
 import { GRPC } from '../transport/grpc-frames.ts';
-import { guestFilesystems, guestInfo, guestUsers } from './guest.ts';
+import { guestFilesystems, guestInfo } from './guest.ts';
 import { ProcessCrash, Refusal, StatusFailure } from './outcome.ts';
 import { renderStats } from './stats.ts';
 import type { Vm } from './vm.ts';
+import { requireTypes } from './vmi-types.ts';
 import { requireBlockTracking, runBackup } from './vm-backup.ts';
 import type { VmMigration } from './vm-migration.ts';
 
@@ -53,7 +54,9 @@ function readVmi({ facts }: CmdContext, rpc: string, request: Fields): Vmi {
   const text = textOf(message?.vmiJson);
   try {
     if (text === '') throw new Refusal(NO_VMI_TEXT);
-    return parseVmiJson(text);
+    const vmi = parseVmiJson(text);
+    requireTypes(vmi);
+    return vmi;
   } catch (caught) {
     throw new Refusal(NO_VMI_TEXT, { cause: caught });
   }
@@ -144,9 +147,10 @@ const QUERIES: Readonly<Record<string, (context: CmdContext, request: Fields) =>
   GetDomain: (context) => ({ domain: context.renderDomain() }),
   GetDomainStats: domainStats,
   GetGuestInfo: ({ vm, facts }) => ({
-    guestInfoResponse: guestInfo(vm.isAgentConnected, facts.filesystemsHaveDisks.value),
+    guestInfoResponse: guestInfo(vm.isAgentConnected, vm.isFrozen, facts.filesystemsHaveDisks.value),
   }),
-  GetUsers: ({ vm }) => ({ guestUserListResponse: JSON.stringify(vm.isAgentConnected ? guestUsers() : []) }),
+  // Nobody is logged in.
+  GetUsers: () => ({ guestUserListResponse: '[]' }),
   GetFilesystems: ({ vm, facts }) => ({
     guestFilesystemsResponse: JSON.stringify(
       vm.isAgentConnected ? guestFilesystems(facts.filesystemsHaveDisks.value) : [],

@@ -34,7 +34,7 @@ export function guestInterfaces(interfaces: readonly DomainInterface[]): DomainI
 }
 
 /** GetGuestInfo's document; all empty without an agent. @source wire.md 9 GuestInfo */
-export function guestInfo(isConnected: boolean, hasDisks: boolean): string {
+export function guestInfo(isConnected: boolean, isFrozen: boolean, hasDisks: boolean): string {
   if (!isConnected) return JSON.stringify({ os: {}, timezone: ', 0', fsInfo: { disks: null } });
   return JSON.stringify({
     guestAgentVersion: '10.0.0',
@@ -51,14 +51,9 @@ export function guestInfo(isConnected: boolean, hasDisks: boolean): string {
       id: GUEST_OS.Id,
     },
     timezone: 'UTC, 0',
-    userList: guestUsers(),
     fsInfo: { disks: guestFilesystems(hasDisks) },
+    fsFreezeStatus: isFrozen ? 'frozen' : 'thawed',
   });
-}
-
-/** GetUsers' list. */
-export function guestUsers(): readonly Fields[] {
-  return [{ userName: 'root', loginTime: 1234.5 }];
 }
 
 /** GetFilesystems' list; `disk` is known from v1.2 on. @source wire.md 9 filesystem */

@@ -6,7 +6,7 @@ import { createHandler, createStoreSource, DEFAULT_HANDLER_CONFIG } from '../src
 import { FileStore } from '../integration/support/file-store.ts';
 
 const root = process.argv[2] ?? '';
-const resyncMs = Number(process.argv[3] ?? 300_000);
+const privateDir = process.argv[3] ?? '';
 const say = (line: object): void => void process.stdout.write(`${JSON.stringify(line)}\n`);
 const pids = JSON.parse(readFileSync(`${root}/pids.json`, 'utf8')) as Readonly<Record<string, number>>;
 let writes = 0;
@@ -27,16 +27,18 @@ const handler = createHandler(
         podInterface: async () => ({ podIP: '10.0.2.2', podIPs: ['10.0.2.2'] }),
       },
       devices: { prepare: async () => undefined },
-      detectIsolation: async (socket) => ({ pid: pids[socket] ?? 0, ppid: 1, rootPath: '/' }),
+      async detectIsolation(socket) {
+        const pid = pids[socket] ?? 0;
+        return { pid, ppid: 1, rootPath: `/proc/${String(pid)}/root` };
+      },
     },
   },
   {
     ...DEFAULT_HANDLER_CONFIG,
     nodeName: 'node01',
     shareDir: `${root}/share`,
-    privateDir: `${root}/private`,
+    privateDir,
     podsDir: `${root}/p`,
-    domainResyncPeriodMs: resyncMs,
   },
 );
 await handler.start();

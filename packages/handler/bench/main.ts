@@ -6,6 +6,7 @@
  */
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -21,6 +22,8 @@ const RSS_BUDGET_MIB = 130 + 0.5 * VMS;
 const IDLE_CPU_BUDGET = 0.001;
 
 const root = mkdtempSync('/tmp/vb');
+/** The private directory is in memory, as `/var/run` is. */
+const privateDir = mkdtempSync('/dev/shm/vb');
 const names = Array.from({ length: VMS }, (_, i) => `vm${String(i)}`);
 const podUid = (name: string): string => `11111111-0000-4000-8000-${name.padStart(12, '0')}`;
 const socketOf = (name: string): string =>
@@ -31,10 +34,11 @@ const HANDLER = fileURLToPath(import.meta.resolve('./handler-process.ts'));
 const holders: ChildProcess[] = [];
 
 /** One process with an empty /run per VM, for its pipe. */
-function holdNamespace(): number {
-  const script = 'mount -t tmpfs tmpfs /run && mkdir /run/kubevirt && exec sleep infinity';
-  const holder = spawn('unshare', ['--mount', 'sh', '-c', script], { stdio: 'ignore' });
+async function holdNamespace(): Promise<number> {
+  const script = 'mount -t tmpfs tmpfs /run && mkdir /run/kubevirt && echo ready && exec sleep infinity';
+  const holder = spawn('unshare', ['--mount', 'sh', '-c', script], { stdio: ['ignore', 'pipe', 'inherit'] });
   holders.push(holder);
+  await once(holder.stdout, 'data');
   return holder.pid ?? 0;
 }
 
@@ -80,17 +84,18 @@ function print(what: string, value: string, budget: string): void {
 
 async function measure(): Promise<void> {
   const pids: Record<string, number> = {};
-  const places = names.map((name) => {
+  const places: { readonly socket: string; readonly pipe: string }[] = [];
+  for (const name of names) {
     const socket = socketOf(name);
     mkdirSync(dirname(socket), { recursive: true });
-    const pid = holdNamespace();
+    const pid = await holdNamespace();
     pids[socket] = pid;
-    return { socket, pipe: `/proc/${String(pid)}/root/run/kubevirt/domain-notify-pipe.sock` };
-  });
+    places.push({ socket, pipe: `/proc/${String(pid)}/root/run/kubevirt/domain-notify-pipe.sock` });
+  }
   writeFileSync(join(root, 'pids.json'), JSON.stringify(pids));
   writeFileSync(join(root, 'places.json'), JSON.stringify(places));
   const launchers = new TalkingProcess(process.execPath, [...RUN, LAUNCHERS, join(root, 'places.json')]);
-  const handler = new TalkingProcess(process.execPath, [...RUN, HANDLER, root]);
+  const handler = new TalkingProcess(process.execPath, [...RUN, HANDLER, root, privateDir]);
   try {
     await until(
       'launchers and handler are up',
@@ -151,4 +156,5 @@ try {
 } finally {
   for (const holder of holders) holder.kill('SIGKILL');
   rmSync(root, { recursive: true, force: true });
+  rmSync(privateDir, { recursive: true, force: true });
 }

@@ -62,6 +62,7 @@ function netnsNameOf(podUid: string): string {
 function ensurePodsMount({ journal, layout }: SandboxDeps): void {
   if (journal.entries(NODE_OWNER).some(({ resource }) => resource.kind === 'mount')) return;
   mkdirSync(layout.podsDir, { recursive: true, mode: 0o750 });
+  journal.record(NODE_OWNER, { kind: 'directory', path: layout.runDir });
   journal.record(NODE_OWNER, { kind: 'directory', path: layout.podsMount });
   mkdirSync(layout.podsMount, { recursive: true, mode: 0o750 });
   journal.record(NODE_OWNER, { kind: 'mount', path: layout.podsMount });

@@ -7,7 +7,7 @@ import type { MetadataCache } from '../metadata/cache.ts';
 import { findDomain } from './find-domain.ts';
 import type { GuestTimeSync } from './guest-time.ts';
 import type { DomainRef, LibvirtPort } from './libvirt-port.ts';
-import { isNoDomain } from './libvirt-port.ts';
+import { isLibvirtCode, isNoDomain, LIBVIRT_ERROR } from './libvirt-port.ts';
 import type { Mutex } from './mutex.ts';
 import type { PausedSet } from './paused-set.ts';
 import { DOMAIN_STATE } from './state.ts';
@@ -182,7 +182,13 @@ class LibvirtLifecycle implements Lifecycle {
       log.info('Domain not running, paused or shut down, nothing to do.');
       return;
     }
-    await libvirt.destroy(domain, DESTROY_GRACEFUL);
+    try {
+      await libvirt.destroy(domain, DESTROY_GRACEFUL);
+    } catch (caught) {
+      // QEMU may end between the signal and libvirt's look at it, which libvirt then calls an invalid operation.
+      if (!isLibvirtCode(caught, LIBVIRT_ERROR.operationInvalid)) throw caught;
+      if (KILLABLE.has((await libvirt.getState(domain)).state)) throw caught;
+    }
     log.info('Domain stopped.');
   }
 

@@ -1,4 +1,6 @@
 import { CompatError } from '../errors.ts';
+import { rulesCommand } from '../schema/rules-command.ts';
+import { schemaCommand } from '../schema/schema-command.ts';
 import { runHandlerAdapter, runLauncherAdapter } from './adapters.ts';
 import { matrixCommand } from './matrix-command.ts';
 import type { CompatProcess } from './process.ts';
@@ -16,6 +18,16 @@ const COMMANDS: Readonly<Record<string, CompatCommand>> = {
          [--new-handler CMD] [--new-launcher CMD] [--junit F] [--json F] [--html F] [--concurrency N] [--quiet]`,
     summary: 'new handler with the launcher of every release, handler of every release with new launcher',
     run: matrixCommand,
+  },
+  schema: {
+    usage: 'schema [--against v1.3,v1.9.0|all] [--json] PATH',
+    summary: 'proto files or a descriptor set: what breaks for peers of which release',
+    run: schemaCommand,
+  },
+  rules: {
+    usage: 'rules [--json]',
+    summary: 'what is sent to peers of which age, and what happens without it',
+    run: rulesCommand,
   },
   'run-handler': {
     usage: 'run-handler',

@@ -1,0 +1,105 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+
+import { openHistory } from '@virtwire/shared-proto/history';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+
+import { rulesCommand } from './rules-command.ts';
+import { schemaCommand } from './schema-command.ts';
+
+const history = openHistory();
+let directory = '';
+let lines: string[] = [];
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'virtwire-schema-'));
+  lines = [];
+});
+afterEach(() => rmSync(directory, { recursive: true, force: true }));
+
+const io = { line: (text: string) => void lines.push(text) };
+
+/** Writes the proto files of a release as KubeVirt's tree has them. */
+function tree(release: string): string {
+  for (const [path, text] of history.protoTexts(release)) {
+    mkdirSync(dirname(join(directory, path)), { recursive: true });
+    writeFileSync(join(directory, path), text);
+  }
+  return directory;
+}
+const run = async (...argv: string[]): Promise<{ code: number; text: string }> => {
+  const code = await schemaCommand(argv, io);
+  return { code, text: lines.join('\n') };
+};
+
+describe('compat schema', () => {
+  test('says that nothing breaks, and with which releases', async () => {
+    expect(await run(tree('v1.9.0'))).toEqual({ code: 0, text: 'no break with v0.59.0 to v1.9.0' });
+  });
+
+  test('takes a descriptor set, and releases by tag and line', async () => {
+    const file = join(directory, 'set.binpb');
+    writeFileSync(file, history.descriptorSet('v1.9.0'));
+    expect(await run('--against', 'v1.3,1.5.0', file)).toEqual({
+      code: 0,
+      text: 'no break with v1.3.0 to v1.3.1, v1.5.0',
+    });
+  });
+
+  test('says in words what breaks, for whom, and ends with 1', async () => {
+    const { code, text } = await run('--against', 'all', tree('v0.37.0'));
+    expect(code).toBe(1);
+    expect(text).toContain('Cmd/SignalTargetPodCleanup: handlers call it and get UNIMPLEMENTED');
+    expect(text).toContain('breaks handlers of v0.36.3 to v0.36.5, v0.41.0 to v1.9.0  [RPC_NO_DELETE]');
+  });
+
+  test('gives the same as data', async () => {
+    const { code, text } = await run('--json', '--against', 'v0.36.5', tree('v0.37.0'));
+    expect(code).toBe(1);
+    expect(JSON.parse(text)).toMatchObject({
+      compared: ['v0.36.5'],
+      breaks: [{ rule: 'RPC_NO_DELETE', where: 'Cmd/SignalTargetPodCleanup', whom: 'handlers', releases: ['v0.36.5'] }],
+    });
+  });
+
+  test.each<[string, () => string[], string]>([
+    ['no path', () => [], 'BadOption'],
+    ['a path that is not there', () => [join(directory, 'nothing')], 'BadOption'],
+    ['a folder without proto files', () => [directory], 'BadOption'],
+    ['a release that never was', () => ['--against', 'v7.7.7', tree('v1.9.0')], 'BadOption'],
+    [
+      'a proto file that is none',
+      () => {
+        writeFileSync(join(directory, 'bad.proto'), 'message {');
+        return [directory];
+      },
+      'DecodeFailed',
+    ],
+    [
+      'a descriptor set that is none',
+      () => {
+        writeFileSync(join(directory, 'bad.binpb'), 'nonsense');
+        return [join(directory, 'bad.binpb')];
+      },
+      'DecodeFailed',
+    ],
+    [
+      'a message that is nowhere',
+      () => {
+        writeFileSync(join(directory, 'bad.proto'), 'syntax = "proto3"; message A { B b = 1; }');
+        return [directory];
+      },
+      'DecodeFailed',
+    ],
+  ])('refuses %s', async (_title, argv, code) => {
+    await expect(schemaCommand(argv(), io)).rejects.toMatchObject({ code });
+  });
+});
+
+test('compat rules prints every rule, and as data', async () => {
+  expect(await rulesCommand([], io)).toBe(0);
+  expect(lines.join('\n')).toContain('GetVMStats  (launchers from v1.9.0 on)');
+  lines = [];
+  await rulesCommand(['--json'], io);
+  expect(JSON.parse(lines.join('\n'))).toHaveProperty('rpcs');
+});

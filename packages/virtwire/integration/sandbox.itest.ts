@@ -6,6 +6,7 @@ import { findLeftovers, runTool, takeSnapshot } from '../src/index.ts';
 import type { Snapshot } from '../src/index.ts';
 import { openJournal } from '../src/journal/journal.ts';
 import { NODE_OWNER } from '../src/journal/resource.ts';
+import { removeDirectory } from '../src/journal/remove-directory.ts';
 import { releaseOwner } from '../src/journal/undo.ts';
 import { launcherDevices } from '../src/sandbox/devices.ts';
 import { findInstallation, SANDBOX_ROOT } from '../src/sandbox/installation.ts';
@@ -127,6 +128,10 @@ describeIf('a sandbox', () => {
         `${kind} in\n${now.join('\n')}`,
       ).toBe(true);
     }
+  });
+
+  test('a directory is not removed through a mount', () => {
+    expect(() => removeDirectory(layout.runDir)).toThrow(/is still mounted there/);
   });
 
   test('is removed whole by a process that knows nothing but the journal', async () => {

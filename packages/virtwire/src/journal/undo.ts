@@ -1,9 +1,10 @@
-import { readFileSync, readdirSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, readdirSync, rmdirSync, writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readProcessStat, unmount } from '@virtwire/host';
 import { errorText, hasCode, VirtwireError } from '../errors.ts';
 import type { RunTool } from '../machine/run-tool.ts';
 import { deletePodNetwork } from '../sandbox/cni.ts';
+import { removeDirectory } from './remove-directory.ts';
 import type { Journal } from './journal.ts';
 import type { JournalEntry, Resource } from './resource.ts';
 
@@ -92,7 +93,7 @@ function restoreSysctl(path: string, before: string): void {
 /** How each kind of resource is removed. Removing what is not there is no error. */
 function undoTable(run: RunTool): Undo {
   return {
-    directory: ({ path }) => rmSync(path, { recursive: true, force: true }),
+    directory: ({ path }) => removeDirectory(path),
     mount: ({ path }) => unmountAll(path),
     netns: ({ name }) => unlessAbsent(run('ip', ['netns', 'delete', name])),
     netnsRoot: ({ path }) => removeIfEmpty(path),

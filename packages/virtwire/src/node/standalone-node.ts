@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { rmSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import type { Vmi } from '@virtwire/vm-model';
@@ -10,6 +9,7 @@ import { admitVmi } from '../controller/vmi-changes.ts';
 import { openJournal } from '../journal/journal.ts';
 import type { Journal } from '../journal/journal.ts';
 import { NODE_OWNER } from '../journal/resource.ts';
+import { removeDirectory } from '../journal/remove-directory.ts';
 import { releaseOwner } from '../journal/undo.ts';
 import { probeKvm } from '../machine/kvm.ts';
 import { logToFile } from '../machine/log-file.ts';
@@ -69,7 +69,7 @@ function admitManifest({ file, vmi }: ManifestVmi, keep: boolean, now: Date): Vm
 async function removeShared(journal: Journal, layout: NodeLayout): Promise<void> {
   if (journal.entries().some((entry) => entry.owner !== NODE_OWNER)) return;
   await releaseOwner(journal, runTool, NODE_OWNER);
-  rmSync(layout.runDir, { recursive: true, force: true });
+  removeDirectory(layout.runDir); // the handler made directories in it too
 }
 
 /**

@@ -117,6 +117,15 @@ async function killByForce(graph: LauncherGraph, pid: number | undefined, log: L
   }
 }
 
+/** Process 1 of the pod collects what ends in it; a lost signal is made up for. */
+function remindInit(): void {
+  try {
+    process.kill(1, 'SIGCHLD');
+  } catch {
+    // Not ours to signal outside a pod, and then not ours to remind.
+  }
+}
+
 async function watch(launcher: LauncherProcess, { graph }: Running): Promise<void> {
   const { flags, clock, log, stopSignal } = launcher;
   const { nudge, metadata } = graph;
@@ -129,7 +138,7 @@ async function watch(launcher: LauncherProcess, { graph }: Running): Promise<voi
   const kill = (pid: number | undefined): Promise<void> => killByForce(graph, pid, log);
   const readPid = (): number | undefined => readPidFile(launcherPaths(flags).qemuPidFile);
   await monitorQemu(
-    { clock, log, readPid, readProcessState, onShutdownSignal, kill, isExitingEarly, nudge },
+    { clock, log, readPid, readProcessState, onShutdownSignal, kill, isExitingEarly, onZombie: remindInit, nudge },
     {
       domainName: graph.domainName,
       startTimeoutMs: flags.qemuTimeoutMs,

@@ -1,5 +1,6 @@
 /** What a look at QEMU found. Times in milliseconds. */
 export interface RefreshFacts {
+  readonly domainName: string;
   readonly nowMs: number;
   readonly startedAtMs: number;
   /** How long QEMU may take to appear; 0 is no limit. */
@@ -14,7 +15,7 @@ export interface RefreshFacts {
   readonly processState: string | undefined;
 }
 
-/** What to do after a look. */
+/** What to do after a look; `why` is the sentence for the log. */
 export type RefreshStep =
   { readonly kind: 'wait' } | { readonly kind: 'killAndWait' } | { readonly kind: 'done'; readonly why: string };
 
@@ -23,11 +24,11 @@ function isExpired({ nowMs, shutdownAtMs, gracePeriodSeconds }: RefreshFacts): b
 }
 
 function decideWithoutPid(facts: RefreshFacts): RefreshStep {
-  const { nowMs, startedAtMs, startTimeoutMs, shutdownAtMs } = facts;
-  if (startTimeoutMs > 0 && nowMs - startedAtMs >= startTimeoutMs)
-    return { kind: 'done', why: 'not found after timeout' };
-  if (isExpired(facts)) return { kind: 'done', why: 'not found after grace period expired' };
-  if (shutdownAtMs !== undefined) return { kind: 'done', why: 'not found after shutdown initiated' };
+  const { domainName, nowMs, startedAtMs, startTimeoutMs, shutdownAtMs } = facts;
+  const done = (why: string): RefreshStep => ({ kind: 'done', why: `${domainName} ${why}` });
+  if (startTimeoutMs > 0 && nowMs - startedAtMs >= startTimeoutMs) return done('not found after timeout');
+  if (isExpired(facts)) return done('not found after grace period expired');
+  if (shutdownAtMs !== undefined) return done('not found after shutdown initiated');
   return { kind: 'wait' };
 }
 
@@ -37,9 +38,15 @@ function decideWithoutPid(facts: RefreshFacts): RefreshStep {
  * @source KubeVirt v1.9.0 pkg/virt-launcher/monitor.go:130
  */
 export function decideRefresh(facts: RefreshFacts): RefreshStep {
-  if (facts.isExitingEarly) return { kind: 'done', why: 'received early exit signal' };
-  if (facts.pid === undefined) return decideWithoutPid(facts);
-  if (facts.processState === undefined) return { kind: 'done', why: `and pid ${facts.pid} is gone!` };
-  if (facts.processState === 'Z') return { kind: 'done', why: `and pid ${facts.pid} is a zombie` };
+  const { domainName, pid } = facts;
+  if (facts.isExitingEarly) {
+    return { kind: 'done', why: `received early exit signal - stop waiting for ${domainName}` };
+  }
+  if (pid === undefined) return decideWithoutPid(facts);
+  const process = `Process ${domainName} and pid ${pid}`;
+  if (facts.processState === undefined) return { kind: 'done', why: `${process} is gone!` };
+  if (facts.processState === 'Z') {
+    return { kind: 'done', why: `${process} is a zombie, sending SIGCHLD to pid 1 to reap process`, isZombie: true };
+  }
   return { kind: isExpired(facts) ? 'killAndWait' : 'wait' };
 }

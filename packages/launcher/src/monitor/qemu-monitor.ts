@@ -17,6 +17,8 @@ export interface QemuMonitorDeps {
   /** Ends the VM by force; may be called again every second. */
   readonly kill: (pid: number | undefined) => Promise<void>;
   readonly isExitingEarly: () => boolean;
+  /** QEMU has ended and nobody has collected it: reminds process 1. */
+  readonly onZombie: () => void;
   /** Cuts the wait short when libvirt says that something happened. */
   readonly nudge: Nudge;
 }
@@ -62,6 +64,7 @@ export async function monitorQemu(
     }
     findPid();
     const step = decideRefresh({
+      domainName,
       nowMs: clock.now(),
       startedAtMs,
       startTimeoutMs,
@@ -72,7 +75,8 @@ export async function monitorQemu(
       processState: pid === undefined ? undefined : deps.readProcessState(pid),
     });
     if (step.kind === 'done') {
-      log.info(`Process ${domainName} ${step.why}`);
+      log.info(step.why);
+      if (step.isZombie === true) deps.onZombie();
       return;
     }
     if (step.kind === 'killAndWait') {

@@ -143,6 +143,7 @@ test('the watch kills once a second after the grace period, until QEMU is gone',
     onShutdownSignal: () => undefined,
     kill: () => Promise.resolve(void kills.push(clock.now())),
     isExitingEarly: () => false,
+    onZombie: () => undefined,
     nudge: createNudge(clock),
   };
   const config = { domainName: 'ns_vm', startTimeoutMs: 60_000, gracePeriodSeconds: 3 };

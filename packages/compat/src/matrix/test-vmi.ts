@@ -14,7 +14,7 @@ export const VM_KEY = `${VM.namespace}/${VM.name}`;
 const FIRMWARE_UUID = '6ba7b810-9dad-41d1-80b4-00c04fd430c8';
 const now = (): string => `${new Date().toISOString().slice(0, 19)}Z`;
 
-/** The VMI of a cell as virt-controller hands it over to the node: Scheduled, one pod, no network and no disks. */
+/** The VMI of a cell as virt-controller hands it over to the node: Scheduled, one pod, one disk, no network. */
 export function scheduledVmi(edit: (vmi: Vmi) => void = () => undefined): Vmi {
   const bare = {
     apiVersion: 'kubevirt.io/v1',
@@ -26,9 +26,10 @@ export function scheduledVmi(edit: (vmi: Vmi) => void = () => undefined): Vmi {
       domain: {
         resources: { requests: { memory: '64Mi' } },
         memory: { guest: '64Mi' },
-        devices: { autoattachPodInterface: false },
+        devices: { autoattachPodInterface: false, disks: [{ name: 'root', disk: { bus: 'virtio' } }] },
       },
       networks: [],
+      volumes: [{ name: 'root', hostDisk: { path: '/var/lib/vms/root.img', type: 'Disk', capacity: '64Mi' } }],
     },
     status: {
       phase: 'Scheduled',

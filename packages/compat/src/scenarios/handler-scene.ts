@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { connectCmd, vmiRequest } from '@virtwire/shared-proto';
 import type { CmdClient } from '@virtwire/shared-proto';
 import { isConditionTrue, renderVmiJson } from '@virtwire/vm-model';
@@ -138,8 +139,8 @@ export class HandlerScene implements ScenarioContext, AsyncDisposable {
   }
 
   /** A client of our own library, as REST calls and metrics use it. */
-  async connect(launcher: EmulatedLauncher): Promise<CmdClient> {
-    return this.#stack.use(await connectCmd(launcher.cmdSocket));
+  async connect(podUid = POD_UID): Promise<CmdClient> {
+    return this.#stack.use(await connectCmd(join(this.dirs.pod(podUid).socketsDir, 'launcher-sock')));
   }
 
   /** The request about the VMI as it is stored now. */

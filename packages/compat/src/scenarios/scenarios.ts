@@ -70,6 +70,7 @@ export const SCENARIOS: readonly Scenario[] = [
     handler: handlerTrouble.notifyLossAndResync,
     launcher: launcherHands.notifyLossAndResync,
   },
+  { name: 'acpi-tables', title: 'ACPI tables', handler: handlerRunning.acpiTables },
   {
     name: 'bad-requests',
     title: 'bad requests and answers',

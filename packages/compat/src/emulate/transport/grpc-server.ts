@@ -34,11 +34,13 @@ export interface GrpcServer {
 /**
  * Serves a unix socket as a grpc-go server does: any authority, every call on its own, no reflection.
  *
+ * @param options `takesAnyAuthority` false: like a server of Node that was never told about old peers.
  * @throws {CompatError} `ServeFailed`.
  */
 export async function serveGrpc(
   socketPath: string,
   answer: (call: IncomingCall) => Promise<OutgoingAnswer>,
+  options: { readonly takesAnyAuthority?: boolean } = {},
 ): Promise<GrpcServer> {
   const http2 = createHttp2Server();
   const sockets = new Set<Socket>();
@@ -51,9 +53,10 @@ export async function serveGrpc(
     socket.once('close', () => sockets.delete(socket));
     socket.on('error', () => undefined);
     // grpc-go takes an authority with slashes, Node's HTTP/2 does not.
+    const stream = options.takesAnyAuthority === false ? socket : normaliseAuthority(socket);
     http2.emit(
       'connection',
-      normaliseAuthority(socket).on('error', () => undefined),
+      stream.on('error', () => undefined),
     );
   });
   await listen(server, socketPath);

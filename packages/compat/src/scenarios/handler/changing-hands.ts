@@ -25,7 +25,7 @@ export async function handlerRestart(scene: HandlerScene): Promise<CellResult> {
   await scene.startHandler();
   await scene.until('GetDomain after the restart', () => callsOf(launcher, 'GetDomain').length > asked);
   checkNeverRestarted(launcher);
-  await pauseByUser(scene, launcher);
+  await pauseByUser(scene);
   await scene.until('events after the restart', () => scene.hasCondition('Paused'));
   check(scene.vmi.status?.phase === 'Running', 'the VMI left Running');
   check(launcher.state.process === 'running', `the launcher ${launcher.state.process}`);
@@ -47,9 +47,9 @@ export async function upgradeInTheMiddle(scene: HandlerScene): Promise<CellResul
   await scene.startHandler();
   await scene.untilPhase('Running');
   await scene.until('a call of the new handler', () => launcher.calls.length > calls);
-  await pauseByUser(scene, launcher);
+  await pauseByUser(scene);
   await scene.until('condition Paused', () => scene.hasCondition('Paused'));
-  await unpauseByUser(scene, launcher);
+  await unpauseByUser(scene);
   await scene.until('no condition Paused', () => !scene.hasCondition('Paused'));
   checkNeverRestarted(launcher);
   await scene.stopHandler();

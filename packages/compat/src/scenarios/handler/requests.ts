@@ -37,7 +37,7 @@ const REQUESTS = [
 export async function requests(scene: HandlerScene): Promise<CellResult> {
   const launcher = await scene.runVm({ lifeCycle: { agentMs: 5 } });
   await scene.until('condition AgentConnected', () => scene.hasCondition('AgentConnected'));
-  const client = await scene.connect(launcher);
+  const client = await scene.connect();
   const missing: string[] = [];
   for (const rpc of [...QUERIES, ...REQUESTS]) {
     const isQuery = (QUERIES as readonly string[]).includes(rpc);

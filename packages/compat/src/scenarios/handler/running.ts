@@ -1,7 +1,8 @@
 import type { CellResult } from '../../cell.ts';
 import type { EmulatedLauncher, RecordedCall } from '../../emulate/api.ts';
+import { factsOf } from '../../emulate/lines/lines.ts';
 import type { HandlerScene } from '../handler-scene.ts';
-import { check, PASS } from '../verdicts.ts';
+import { check, difference, PASS } from '../verdicts.ts';
 
 /** Calls of one RPC that a launcher got. */
 export function callsOf({ calls }: EmulatedLauncher, rpc: string): readonly RecordedCall[] {
@@ -49,15 +50,15 @@ export async function firstStart(scene: HandlerScene): Promise<CellResult> {
 }
 
 /** Pauses the VM for the user, as the REST server does. */
-export async function pauseByUser(scene: HandlerScene, launcher: EmulatedLauncher): Promise<void> {
-  const client = await scene.connect(launcher);
+export async function pauseByUser(scene: HandlerScene): Promise<void> {
+  const client = await scene.connect();
   const paused = await client.pauseVirtualMachine(scene.request());
   check(paused.ok, `pausing failed: ${paused.ok ? '' : paused.error.message}`);
 }
 
 /** Lets the VM go on for the user. */
-export async function unpauseByUser(scene: HandlerScene, launcher: EmulatedLauncher): Promise<void> {
-  const client = await scene.connect(launcher);
+export async function unpauseByUser(scene: HandlerScene): Promise<void> {
+  const client = await scene.connect();
   const unpaused = await client.unpauseVirtualMachine(scene.request());
   check(unpaused.ok, `unpausing failed: ${unpaused.ok ? '' : unpaused.error.message}`);
 }
@@ -68,7 +69,7 @@ export async function status(scene: HandlerScene): Promise<CellResult> {
   launcher.reconnectLibvirt();
   launcher.failDisk();
   await scene.until('the event IOerror', () => scene.handler.events.some(({ reason }) => reason === 'IOerror'));
-  await pauseByUser(scene, launcher);
+  await pauseByUser(scene);
   await scene.until('condition Paused', () => scene.hasCondition('Paused'));
   check(scene.vmi.status?.phase === 'Running', 'the VMI left Running');
   launcher.panicGuest();
@@ -97,9 +98,9 @@ export async function update(scene: HandlerScene): Promise<CellResult> {
 /** Pause and unpause through the library, seen in the status through events. */
 export async function pause(scene: HandlerScene): Promise<CellResult> {
   const launcher = await scene.runVm();
-  await pauseByUser(scene, launcher);
+  await pauseByUser(scene);
   await scene.until('condition Paused', () => scene.hasCondition('Paused'));
-  await unpauseByUser(scene, launcher);
+  await unpauseByUser(scene);
   await scene.until('no condition Paused', () => !scene.hasCondition('Paused'));
   check(scene.vmi.status?.phase === 'Running', 'the VMI left Running');
   checkPeace(launcher);
@@ -112,13 +113,37 @@ export async function guestAgent(scene: HandlerScene): Promise<CellResult> {
   launcher.connectAgent();
   await scene.until('condition AgentConnected', () => scene.hasCondition('AgentConnected'));
   await scene.until('a question for guest info', () => callsOf(launcher, 'GetGuestInfo').length > 0);
-  const client = await scene.connect(launcher);
+  const client = await scene.connect();
   for (const rpc of ['GetGuestInfo', 'GetUsers', 'GetFilesystems'] as const) {
     const answer = await client.call(rpc);
     check(answer.ok, `${rpc} failed: ${answer.ok ? '' : answer.error.message}`);
   }
   launcher.disconnectAgent();
   await scene.until('no condition AgentConnected', () => !scene.hasCondition('AgentConnected'));
+  checkPeace(launcher);
+  return PASS;
+}
+
+/** Adds an ACPI table to a domain in the shape of a release. */
+function addAcpiTable(domainJson: string, shape: 'object' | 'array'): string {
+  if (domainJson === '') return domainJson;
+  const domain = JSON.parse(domainJson) as { Spec: { OS: Record<string, unknown> } };
+  const table = { Type: 'slic', Path: '/var/run/kubevirt-private/secret/slic/slic.bin' };
+  domain.Spec.OS['ACPI'] = { Table: shape === 'array' ? [table] : table };
+  return JSON.stringify(domain);
+}
+
+/** A VM with an ACPI table, which releases print as one object or as a list. */
+export async function acpiTables(scene: HandlerScene): Promise<CellResult> {
+  const shape = factsOf(scene.line).shared.acpiTable.value;
+  if (shape === 'none') return difference('launchers before v1.2 know no ACPI tables');
+  const launcher = await scene.runVm({ tamper: { domain: (json) => addAcpiTable(json, shape) } });
+  await pauseByUser(scene);
+  await scene.until('condition Paused', () => scene.hasCondition('Paused'));
+  await scene.stopHandler();
+  await scene.startHandler();
+  await unpauseByUser(scene);
+  await scene.until('no condition Paused', () => !scene.hasCondition('Paused'));
   checkPeace(launcher);
   return PASS;
 }

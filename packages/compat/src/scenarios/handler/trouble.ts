@@ -16,7 +16,7 @@ const CALL_LIMIT_MS = 5_000;
 export async function notifyLossAndResync(scene: HandlerScene): Promise<CellResult> {
   const launcher = await scene.runVm();
   await scene.stopHandler();
-  await pauseByUser(scene, launcher);
+  await pauseByUser(scene);
   await scene.startHandler(QUICK_RESYNC_MS);
   await scene.until('the state that was missed while no handler ran', () => scene.hasCondition('Paused'));
   const { shareDir } = scene.dirs.pod(POD_UID);
@@ -76,7 +76,7 @@ async function sendBadEvents(scene: HandlerScene, connection: GrpcConnection): P
 /** Failures and nonsense of the launcher are told, and do no harm. */
 export async function badRequests(scene: HandlerScene): Promise<CellResult> {
   const fail: Record<string, string> = { SyncVirtualMachine: 'no disk' };
-  const launcher = await scene.startLauncher({ faults: { fail } });
+  await scene.startLauncher({ faults: { fail } });
   await scene.startHandler();
   scene.handOver();
   const synchronized = () => scene.vmi.status?.conditions?.find(({ type }) => type === 'Synchronized');
@@ -88,7 +88,7 @@ export async function badRequests(scene: HandlerScene): Promise<CellResult> {
   const pipe = join(scene.dirs.pod(POD_UID).shareDir, 'domain-notify-pipe.sock');
   using connection = await dialGrpc(pipe, { authority: 'localhost', userAgent: 'grpc-go/1.79.3' });
   await sendBadEvents(scene, connection);
-  await pauseByUser(scene, launcher);
+  await pauseByUser(scene);
   await scene.until('good events after bad ones', () => scene.hasCondition('Paused'));
   return PASS;
 }

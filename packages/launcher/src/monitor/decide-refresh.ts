@@ -17,7 +17,9 @@ export interface RefreshFacts {
 
 /** What to do after a look; `why` is the sentence for the log. */
 export type RefreshStep =
-  { readonly kind: 'wait' } | { readonly kind: 'killAndWait' } | { readonly kind: 'done'; readonly why: string };
+  | { readonly kind: 'wait' }
+  | { readonly kind: 'killAndWait' }
+  | { readonly kind: 'done'; readonly why: string; readonly isZombie?: true };
 
 function isExpired({ nowMs, shutdownAtMs, gracePeriodSeconds }: RefreshFacts): boolean {
   return shutdownAtMs !== undefined && Math.floor((nowMs - shutdownAtMs) / 1_000) > gracePeriodSeconds;

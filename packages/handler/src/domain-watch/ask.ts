@@ -24,7 +24,10 @@ export async function askDomain(client: CmdClient, owner: DomainIdentity): Promi
     throw HandlerError.from(error, 'Invalid', 'the launcher sent something that is no domain');
   }
   const uid = domain.Spec.Metadata.KubeVirt.UID ?? '';
-  if (domainKey(domain) === objectKey(owner) && (uid === '' || uid === owner.uid)) return domain;
+  if (domainKey(domain) === objectKey(owner) && (uid === '' || uid === owner.uid)) {
+    domain.Spec.Metadata.KubeVirt.UID = owner.uid; // not there yet in a domain that is just being defined
+    return domain;
+  }
   const told = `${domainKey(domain)} (${uid})`;
   throw new HandlerError('Invalid', `the launcher of ${objectKey(owner)} (${owner.uid}) told the domain of ${told}`);
 }

@@ -67,6 +67,17 @@ test('an event from before the start that arrives while the VM runs does not end
   expect(store.get('ns1/vm1')?.Status.Reason).toBe('Shutdown');
 });
 
+test('an event without a UID belongs to the VMI of its pipe, and is no stranger that has to be cleaned up', async () => {
+  const { store, domainEvent } = setUp();
+  const early = sampleDomain('Running');
+  early.Spec.Metadata.KubeVirt = {};
+  await domainEvent(renderDomainJson(early));
+  expect(store.get('ns1/vm1')?.Spec.Metadata.KubeVirt.UID).toBe('uid-1');
+  early.Status = { ...early.Status, Status: 'Shutoff', Reason: 'Unknown' };
+  await domainEvent(renderDomainJson(early), 'ADDED');
+  expect(store.get('ns1/vm1')?.Status.Status).toBe('Running');
+});
+
 test('FM-2.3 an ERROR event is only logged, with the name of its VM', async () => {
   const { store, lines, handlers } = setUp();
   const request = { domainJSON: bytes(''), statusJSON: bytes('{"message":"lost"}'), eventType: 'ERROR' };

@@ -98,6 +98,9 @@ export function createEventHandlers({ store, getVmi, events, log, onDomainJson }
         log.warn({ reason: stranger }, 'refused a domain event');
         return refuse(stranger);
       }
+      // Events from before the metadata was written have no UID; whose they are is known by the pipe.
+      const metadata = domain.Spec.Metadata.KubeVirt;
+      if (identity !== undefined && (metadata.UID ?? '') === '') metadata.UID = identity.uid;
       if (isOutdated(domain, store.get(key))) {
         log.info(`ignoring an outdated event: ${key} is known to be active`);
         return;

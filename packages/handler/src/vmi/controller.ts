@@ -68,7 +68,7 @@ class Controller implements VmController {
       collected: [],
       client: undefined,
       isolation: undefined,
-      dropsDomain: false,
+      dropsDomain: 'no',
     };
     const error = await executeSteps(plan.steps, this.#executors, pass, signal);
     // A call that the launcher does not know is no failure of the VM (FM-1.5).
@@ -90,8 +90,8 @@ class Controller implements VmController {
         throw error;
       }
     }
-    if (pass.dropsDomain) this.#deps.domains.drop(pass.key);
-    if (!pass.exists) this.#deps.domains.forget(pass.key);
+    if (pass.dropsDomain !== 'no') this.#deps.domains.drop(pass.key);
+    if (!pass.exists || pass.dropsDomain === 'stranger') this.#deps.domains.forget(pass.key);
     if (syncError === undefined && plan.isSync === true && observed.domain.state !== 'unknown') {
       pass.log.debug('Synchronization loop succeeded.');
     }

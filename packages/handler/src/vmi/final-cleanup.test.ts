@@ -28,7 +28,7 @@ function setUp(failing: readonly string[]) {
     collected: [],
     client: undefined,
     isolation: undefined,
-    dropsDomain: false,
+    dropsDomain: 'no',
   };
   const deps = { launchers, parts, domains: createDomainStore(), onCleanedUp: () => void done.push('told') };
   return { done, pass, run: (uid = 'uid-1') => finalCleanup(deps, pass, uid) };
@@ -38,14 +38,14 @@ test('everything is removed in the order of the model, connection and record las
   const { done, pass, run } = setUp([]);
   await run();
   expect(done).toEqual(['container disks', 'hotplug', 'network', 'forget', 'told']);
-  expect(pass.dropsDomain).toBe(true);
+  expect(pass.dropsDomain).toBe('own');
 });
 
 test('P2 every step is tried, failures are joined, and the record stays for the next try', async () => {
   const { done, pass, run } = setUp(['container disks', 'hotplug']);
   await expect(run()).rejects.toThrow('container disks failed; hotplug failed');
   expect(done).toEqual(['container disks', 'hotplug', 'network']);
-  expect(pass.dropsDomain).toBe(false);
+  expect(pass.dropsDomain).toBe('no');
 });
 
 test('a network that cannot be torn down does not hold the rest up', async () => {

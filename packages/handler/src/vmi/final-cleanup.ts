@@ -49,7 +49,7 @@ export async function finalCleanup(deps: FinalCleanupDeps, pass: Pass, uid: stri
   if (failures.length > 0) throw joined(failures);
   await launchers.forget(ownerOf(vmi));
   log.info('Removing domain from cache during final cleanup');
-  pass.dropsDomain = true;
+  pass.dropsDomain = uid === pass.vmi.metadata.uid ? 'own' : 'stranger';
   deps.onCleanedUp(vmi);
 }
 

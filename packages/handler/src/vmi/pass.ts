@@ -16,6 +16,9 @@ export interface Pass {
   readonly collected: unknown[];
   client: CmdClient | undefined;
   isolation: Isolation | undefined;
-  /** The domain leaves the store when the pass has written what came of it. */
-  dropsDomain: boolean;
+  /**
+   * The domain leaves the store when the pass has written what came of it. That of a stranger says nothing about the
+   * VMI's own, whose launcher is asked then.
+   */
+  dropsDomain: 'no' | 'own' | 'stranger';
 }

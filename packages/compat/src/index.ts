@@ -17,6 +17,15 @@ export type {
   SentEvent,
   VmIdentity,
 } from './emulate/api.ts';
+export type { Fact } from './emulate/facts/fact.ts';
+export type {
+  DomainKeyChanges,
+  HandlerFacts,
+  LauncherFacts,
+  LineFacts,
+  RpcTimeouts,
+  SharedFacts,
+} from './emulate/facts/line-facts.ts';
 export { startEmulatedHandler } from './emulate/handler/handler.ts';
 export { factsOf } from './emulate/lines/lines.ts';
 export { startEmulatedLauncher } from './emulate/launcher/launcher.ts';

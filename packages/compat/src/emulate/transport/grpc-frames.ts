@@ -1,5 +1,5 @@
 /** gRPC's receive limit on both sides. @source grpc-go defaults; wire.md 2 */
-export const MAX_RECEIVE_BYTES = 4_194_304;
+const MAX_RECEIVE_BYTES = 4_194_304;
 
 /** gRPC status codes that the emulated peers send or meet. */
 export const GRPC = {

@@ -16,7 +16,12 @@ let guest: Promise<Socket>;
 beforeEach(async () => {
   dir = mkdtempSync(join(tmpdir(), 'virtwire-console-'));
   server = createServer();
-  guest = new Promise((resolve) => server.once('connection', resolve));
+  guest = new Promise((resolve) =>
+    server.once('connection', (side) => {
+      side.on('error', () => undefined); // A guest that still talks to a console that was left gets EPIPE.
+      resolve(side);
+    }),
+  );
   await new Promise<void>((resolve) => server.listen(join(dir, 's'), resolve));
 });
 afterEach(() => {

@@ -9,6 +9,7 @@ import type { NodeLayout } from '../state/layout.ts';
 import { attachConsole, connectSerial } from './console.ts';
 import type { ConsoleInput } from './console.ts';
 import { EXIT } from './exit-codes.ts';
+import { Interrupts } from './interrupts.ts';
 import type { Output } from './output.ts';
 import { createProgress } from './progress.ts';
 import { requestStop } from './run-command.ts';
@@ -78,15 +79,25 @@ export async function openConsole(request: ChangeRequest & { readonly input: Con
   return EXIT.ok;
 }
 
+/** What `virtwire stop` is called with. */
+interface StopRequest extends ChangeRequest {
+  readonly force: boolean;
+  /** Emits SIGINT and SIGTERM. */
+  readonly signals: Pick<NodeJS.Process, 'on' | 'off'>;
+}
+
 /**
  * Ends a VM: by asking the guest, or by force. When no `virtwire node` or `run` manages the state directory, this
  * process does its work until the VM is gone.
  */
-export async function stopVm(request: ChangeRequest & { readonly force: boolean }): Promise<number> {
+export async function stopVm(request: StopRequest): Promise<number> {
   const key = parseTarget(request.target);
   const { layout, force, output } = request;
   const { vmi, files } = findVmi(layout, key);
   const progress = createProgress(output, Date.now, Date.now());
+  const cancelled = new AbortController();
+  using interrupts = new Interrupts(request.signals);
+  interrupts.listen(() => cancelled.abort(new VirtwireError('Cancelled', `stopping ${key}: interrupted`)));
   await using scope = new AsyncDisposableStack();
   if (lockHolder(layout.lockFile) === undefined) {
     scope.use(await openNode({ layout, command: `virtwire stop ${request.target}` }));
@@ -101,6 +112,7 @@ export async function stopVm(request: ChangeRequest & { readonly force: boolean 
   await waitForVmi(files.store, key, (now) => (now?.metadata.uid === vmi.metadata.uid ? undefined : true), {
     what: `the end of ${key}`,
     timeoutMs: graceMs + STOP_SLACK_MS,
+    signal: cancelled.signal,
     onChange: (now) => progress.see(now),
   });
   progress.step(`${key} removed`);

@@ -3,6 +3,7 @@ import { Keeper } from '../node/keeper.ts';
 import { openNode } from '../node/standalone-node.ts';
 import type { NodeLayout } from '../state/layout.ts';
 import { EXIT } from './exit-codes.ts';
+import { Interrupts } from './interrupts.ts';
 import type { Output } from './output.ts';
 import { createProgress } from './progress.ts';
 import type { Progress } from './progress.ts';
@@ -23,6 +24,7 @@ export async function runNode({ manifests, layout, output, signals }: NodeReques
   const progress = createProgress(output, Date.now, Date.now());
   const manifestsDir = resolve(manifests);
   const onHandlerRestart = (reason: string): void => progress.step(`handler ended (${reason}), starting it again`);
+  using interrupts = new Interrupts(signals);
   await using node = await openNode({ layout, command: `virtwire node --manifests ${manifests}`, onHandlerRestart });
   const kept = node.records.list().length;
   progress.step(`node started on ${layout.stateDir}${kept === 0 ? '' : `, ${kept} VMs taken up again`}`);
@@ -45,7 +47,7 @@ export async function runNode({ manifests, layout, output, signals }: NodeReques
     tell: (key, text) => progress.step(key === undefined ? text : `${key}: ${text}`),
   });
   keeper.start();
-  await untilSignal(signals);
+  await new Promise<void>((resolve) => interrupts.listen(() => resolve()));
   progress.step(`stopping; ${node.records.list().length} VMs go on (virtwire stop NAME ends one)`);
   return EXIT.ok;
 }
@@ -53,14 +55,4 @@ export async function runNode({ manifests, layout, output, signals }: NodeReques
 /** A progress line with the VM that it is about. */
 function withKey(text: string, key: string): string {
   return text.replace(/ {2}/, `  ${key}: `);
-}
-
-function untilSignal(signals: Pick<NodeJS.Process, 'on' | 'off'>): Promise<void> {
-  return new Promise((resolve) => {
-    const stop = (): void => {
-      for (const name of ['SIGINT', 'SIGTERM'] as const) signals.off(name, stop);
-      resolve();
-    };
-    for (const name of ['SIGINT', 'SIGTERM'] as const) signals.on(name, stop);
-  });
 }

@@ -75,7 +75,8 @@ function changingCommands({ output, input, signals }: CliProcess): readonly Comm
       summary: 'shut a VM down and remove what belongs to it',
       example: 'virtwire stop demo --force',
       options: [['--force', 'kill the VM instead of asking the guest']],
-      action: (args, options, layout) => stopVm({ target: first(args), layout, output, force: options.force === true }),
+      action: (args, options, layout) =>
+        stopVm({ target: first(args), layout, output, signals, force: options.force === true }),
     },
     {
       usage: 'pause <name>',

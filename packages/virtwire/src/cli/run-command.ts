@@ -16,6 +16,7 @@ import type { NodeLayout } from '../state/layout.ts';
 import { attachConsole, connectSerial } from './console.ts';
 import type { ConsoleInput } from './console.ts';
 import { EXIT } from './exit-codes.ts';
+import { Interrupts } from './interrupts.ts';
 import type { Output } from './output.ts';
 import { createProgress } from './progress.ts';
 import type { Progress } from './progress.ts';
@@ -70,9 +71,16 @@ export async function requestStop(node: Pick<StandaloneNode, 'store'>, key: VmiK
       await node.store.update(deleting(vmi, new Date(), { force }));
       return;
     } catch (caught) {
+      if (hasCode(caught, 'NotFound')) return; // it went away between the look and the write
       if (!hasCode(caught, 'Conflict')) throw caught;
     }
   }
+}
+
+/** What a run has from before the node was opened. */
+interface Outside {
+  readonly progress: Progress;
+  readonly interrupts: Interrupts;
 }
 
 class Run {
@@ -82,30 +90,30 @@ class Run {
   readonly #progress: Progress;
   readonly #consoleEnd = new AbortController();
   readonly #events: EventFiles;
-  #interrupts = 0;
+  readonly #interrupts: Interrupts;
+  readonly #failure = Promise.withResolvers<never>();
   #final: Vmi | undefined;
 
-  constructor(request: RunRequest, node: StandaloneNode, key: VmiKey, progress: Progress) {
+  constructor(request: RunRequest, node: StandaloneNode, key: VmiKey, outside: Outside) {
     this.#request = request;
     this.#node = node;
     this.#key = key;
-    this.#progress = progress;
+    this.#progress = outside.progress;
+    this.#interrupts = outside.interrupts;
     this.#events = openEventFiles(node.layout.eventsDir);
   }
 
   async toTheEnd(): Promise<number> {
-    const { signals } = this.#request;
-    const interrupt = (): void => void this.#interrupt();
-    for (const name of ['SIGINT', 'SIGTERM'] as const) signals.on(name, interrupt);
+    this.#interrupts.listen((count) => this.#interrupt(count));
     try {
       const gone = this.#waitUntilGone();
       if (this.#request.console) void this.#showConsole();
-      await gone;
+      await Promise.race([gone, this.#failure.promise]);
     } finally {
       this.#consoleEnd.abort();
-      for (const name of ['SIGINT', 'SIGTERM'] as const) signals.off(name, interrupt);
+      this.#interrupts.listen(() => undefined);
     }
-    if (this.#interrupts > 1) return EXIT.interrupted;
+    if (this.#interrupts.count > 1) return EXIT.interrupted;
     return this.#final?.status?.phase === 'Succeeded' ? EXIT.ok : EXIT.failed;
   }
 
@@ -119,17 +127,20 @@ class Run {
         const phase = vmi?.status?.phase;
         if (vmi === undefined || (phase !== 'Succeeded' && phase !== 'Failed')) return;
         this.#final = vmi;
-        if (typeof vmi.metadata.deletionTimestamp !== 'string') void requestStop(this.#node, this.#key, false);
+        if (typeof vmi.metadata.deletionTimestamp !== 'string') this.#stop(false);
       },
     });
   }
 
-  async #interrupt(): Promise<void> {
-    this.#interrupts += 1;
-    if (this.#interrupts > 2) return;
-    const isForced = this.#interrupts === 2;
+  #interrupt(count: number): void {
+    if (count > 2) return;
+    const isForced = count === 2;
     this.#progress.step(isForced ? 'killing the VM' : 'shutting down (Ctrl-C again: kill)');
-    await requestStop(this.#node, this.#key, isForced);
+    this.#stop(isForced);
+  }
+
+  #stop(isForced: boolean): void {
+    requestStop(this.#node, this.#key, isForced).catch(this.#failure.reject);
   }
 
   async #showConsole(): Promise<void> {
@@ -159,12 +170,17 @@ export async function runVm(request: RunRequest): Promise<number> {
   progress.step(`manifest ${file}: VM ${keyOf(manifest.vmi)}`);
   const command = `virtwire run ${file}`;
   const onHandlerRestart = (reason: string): void => progress.step(`handler ended (${reason}), starting it again`);
+  using interrupts = new Interrupts(request.signals);
   await using node = await openNode({ layout, command, onHandlerRestart });
+  if (interrupts.count > 0) {
+    progress.step('interrupted before the VM was started');
+    return EXIT.interrupted;
+  }
   progress.step('handler started');
   const key = keyOf(manifest.vmi);
   node.controller.events.on('step', (event) => {
     if (event.key === key) progress.step(event.what);
   });
   await node.admit(manifest, { keep: false });
-  return await new Run(request, node, key, progress).toTheEnd();
+  return await new Run(request, node, key, { progress, interrupts }).toTheEnd();
 }

@@ -268,7 +268,7 @@ class StandaloneController implements Controller {
       case 'killSandbox':
         state.killedUid = vmi.metadata.uid;
         state.handle?.signal('SIGKILL');
-        return this.#tell(vmi, 'launcher killed: its grace period is over');
+        return this.#tell(vmi, `launcher killed: ${step.because}`);
       case 'fail':
         await store.update(failed(vmi, step.reason, now));
         return this.#tell(vmi, step.message, true);

@@ -25,6 +25,12 @@ test.each<[string, Partial<Observed>, Step['kind']]>([
   ['hands over once the launcher is ready', { phase: 'Scheduling', sandbox: 'running' }, 'handOver'],
   ['fails a VM whose launcher ended before the hand-over', { phase: 'Scheduling', sandbox: 'ended' }, 'fail'],
   ['never starts a VM that is to end', { isDeleting: true }, 'fail'],
+  [
+    'does not wait 15 s for a launcher without a guest that was interrupted while it starts',
+    { phase: 'Scheduling', sandbox: 'running', isDeleting: true },
+    'killSandbox',
+  ],
+  ['ends such a VM then', { phase: 'Scheduling', sandbox: 'running', isDeleting: true, isKilled: true }, 'fail'],
   ['leaves a running VM to the handler', { phase: 'Running', sandbox: 'running' }, 'wait'],
   ['lets the handler tell the end of a launcher', { phase: 'Running', sandbox: 'ended', endedForMs: 900 }, 'wait'],
   ['tells it itself when the handler does not', { phase: 'Running', sandbox: 'ended', endedForMs: 6_000 }, 'fail'],

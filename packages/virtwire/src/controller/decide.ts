@@ -31,7 +31,7 @@ export type Step =
   | { readonly kind: 'createSandbox' }
   | { readonly kind: 'handOver' }
   | { readonly kind: 'terminateSandbox' }
-  | { readonly kind: 'killSandbox' }
+  | { readonly kind: 'killSandbox'; readonly because: string }
   | { readonly kind: 'fail'; readonly reason: string; readonly message: string }
   | { readonly kind: 'removeSandbox' }
   | { readonly kind: 'removeVmi' }
@@ -52,6 +52,10 @@ const LAUNCHER_LOOK_MS = 1_000;
 const wait = (reason: string, requeueAfterMs = LOOK_AGAIN_MS): Step => ({ kind: 'wait', reason, requeueAfterMs });
 
 function decideBeforeHandOver(o: Observed): Step {
+  // Without a guest there is nothing to wait for, and a launcher that is just starting hears no SIGTERM yet.
+  if (o.isDeleting && o.sandbox === 'running' && !o.isKilled) {
+    return { kind: 'killSandbox', because: 'it has no guest yet' };
+  }
   if (o.isDeleting) return { kind: 'fail', reason: 'Deleted', message: 'stopped before it was started' };
   if (o.sandbox === 'none') return { kind: 'createSandbox' };
   if (o.sandbox === 'running') {
@@ -71,7 +75,7 @@ function decideHandedOver(o: Observed): Step {
   if (!o.isTerminated) return { kind: 'terminateSandbox' };
   if (o.isKilled) return wait('the launcher ends');
   const left = o.graceMs + KILL_PADDING_MS - o.deletingForMs;
-  return left <= 0 ? { kind: 'killSandbox' } : wait('the guest shuts down', left);
+  return left <= 0 ? { kind: 'killSandbox', because: 'its grace period is over' } : wait('the guest shuts down', left);
 }
 
 function decideFinal(o: Observed): Step {

@@ -11,17 +11,20 @@ using _reaper = startReaper({
   onReaped: ({ pid, exitCode, signal }) => reaped.push({ pid, exitCode, signal }),
 });
 
-/** A shell that leaves a grandchild behind, which then belongs to PID 1. */
+/**
+ * A shell that leaves a grandchild behind, which then belongs to PID 1. The script must outlive the shell, which would
+ * collect it itself otherwise: hence the sleeps.
+ */
 async function orphan(script: string): Promise<number> {
   const { stdout } = await runTool('sh', ['-c', `(${script}) >/dev/null 2>&1 & echo $!`]);
   return Number(stdout);
 }
 
 // The first one ends first; it is collected last all the same, since nobody said what `sh` is.
-const unknown = await orphan('exit 3');
-const known = await orphan('exec timeout 0.1 sleep 5');
-const orphans = [await orphan('sleep 0.2; exit 7'), await orphan('kill -9 $(sh -c "echo \\$PPID")')];
-for (let i = 0; i < 20; i++) orphans.push(await orphan('sleep 0.3'));
+const unknown = await orphan('sleep 0.5; exit 3');
+const known = await orphan('exec timeout 0.7 sleep 5');
+const orphans = [await orphan('sleep 0.5; exit 7'), await orphan('sleep 0.5; kill -9 $(sh -c "echo \\$PPID")')];
+for (let i = 0; i < 20; i++) orphans.push(await orphan('sleep 0.5'));
 const children: (number | null)[] = [];
 for (let i = 0; i < 20; i++) {
   const child = spawn('sh', ['-c', `sleep 0.0${i % 10}; exit ${i}`]);

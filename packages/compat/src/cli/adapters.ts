@@ -10,6 +10,7 @@ import type { FromHandler, HandlerSettings, ToHandler } from '../matrix/handler-
 import { startOurHandler } from '../matrix/our-handler.ts';
 import { runLauncherProcess } from '../matrix/our-launcher.ts';
 import type { CompatProcess } from './process.ts';
+import { untilTold } from './until-told.ts';
 
 const LOOK_EVERY_MS = 20;
 
@@ -73,19 +74,6 @@ class RemoteStore implements SharedVmiStore {
   #tell(key: string): void {
     for (const listener of this.#listeners) listener(key);
   }
-}
-
-/** Waits for SIGTERM or SIGINT. */
-function untilTold({ signals }: CompatProcess): Promise<void> {
-  return new Promise((resolve) => {
-    const done = (): void => {
-      signals.off('SIGTERM', done);
-      signals.off('SIGINT', done);
-      resolve();
-    };
-    signals.on('SIGTERM', done);
-    signals.on('SIGINT', done);
-  });
 }
 
 /** Runs virtwire's handler as a command under test of another version's matrix. */

@@ -4,6 +4,9 @@ import { schemaCommand } from '../schema/schema-command.ts';
 import { runHandlerAdapter, runLauncherAdapter } from './adapters.ts';
 import { matrixCommand } from './matrix-command.ts';
 import type { CompatProcess } from './process.ts';
+import { probeCommand } from './probe-command.ts';
+import { recordCommand } from './record-command.ts';
+import { replayCommand } from './replay-command.ts';
 
 interface CompatCommand {
   readonly usage: string;
@@ -28,6 +31,21 @@ const COMMANDS: Readonly<Record<string, CompatCommand>> = {
     usage: 'rules [--json]',
     summary: 'what is sent to peers of which age, and what happens without it',
     run: rulesCommand,
+  },
+  replay: {
+    usage: 'replay DIR…',
+    summary: 'recorded traffic: every message decodes, comes back equal, and gets an equivalent answer',
+    run: replayCommand,
+  },
+  probe: {
+    usage: 'probe --socket S [--as handler|launcher] [--release v1.6] [--unsafe]',
+    summary: 'what a live launcher (or, as a launcher, a live notify server) does with every RPC',
+    run: probeCommand,
+  },
+  record: {
+    usage: 'record --listen S --to S --out DIR [--release v1.6.1]',
+    summary: 'stand between a live handler and launcher and record what they say, secrets masked',
+    run: recordCommand,
   },
   'run-handler': {
     usage: 'run-handler',

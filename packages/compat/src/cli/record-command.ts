@@ -1,0 +1,26 @@
+import { parseArgs } from 'node:util';
+import { CompatError } from '../errors.ts';
+import { startRecorder } from '../record/record.ts';
+import type { CompatProcess } from './process.ts';
+import { untilTold } from './until-told.ts';
+
+const OPTIONS = {
+  listen: { type: 'string' },
+  to: { type: 'string' },
+  out: { type: 'string' },
+  release: { type: 'string' },
+} as const;
+
+/** Records until it is told to end. */
+export async function recordCommand(argv: readonly string[], io: CompatProcess): Promise<number> {
+  const { values } = parseArgs({ args: [...argv], options: OPTIONS, strict: true });
+  const { listen, to, out, release = 'unknown' } = values;
+  if (listen === undefined || to === undefined || out === undefined) {
+    throw new CompatError('BadOption', 'record: --listen, --to and --out are needed');
+  }
+  await using recorder = await startRecorder({ listen, to, out, release });
+  io.error(`recording what passes from ${listen} to ${to}; Ctrl-C ends it`);
+  await untilTold(io);
+  io.line(`${recorder.messages} messages in ${out}`);
+  return 0;
+}

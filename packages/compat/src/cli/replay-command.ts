@@ -1,0 +1,20 @@
+import { parseArgs } from 'node:util';
+import { CompatError } from '../errors.ts';
+import { readRecordings } from '../replay/captures.ts';
+import { replay } from '../replay/replay.ts';
+import type { CompatProcess } from './process.ts';
+
+/** Replays folders of recorded traffic. @returns 1 when our side takes something differently. */
+export async function replayCommand(argv: readonly string[], io: CompatProcess): Promise<number> {
+  const { positionals } = parseArgs({ args: [...argv], allowPositionals: true, strict: true });
+  if (positionals.length === 0) throw new CompatError('BadOption', 'replay: name a folder');
+  let isGood = true;
+  for (const path of positionals) {
+    const { messages, samples, answers, problems } = await replay(readRecordings(path));
+    for (const { path: file, problem } of problems) io.line(`✗ ${file}: ${problem}`);
+    const counts = `${messages} messages, ${samples} samples, ${answers} answers compared`;
+    io.line(`${path}: ${counts}, ${problems.length} problems`);
+    isGood &&= problems.length === 0;
+  }
+  return isGood ? 0 : 1;
+}

@@ -1,0 +1,75 @@
+import fc from 'fast-check';
+import { SaxesParser } from 'saxes';
+import { expect, test } from 'vitest';
+import type { Cell, CellResult } from '../cell.ts';
+import { countCells, renderCounts } from './counts.ts';
+import { renderHtml } from './html.ts';
+import { renderJsonReport } from './json.ts';
+import { renderJunit } from './junit.ts';
+import { renderCellLine } from './words.ts';
+
+const facts = { startedAt: '2026-03-01T12:00:00Z', durationMs: 1_500, subjects: { handler: 'virtwire' } };
+const scenarios = [{ name: 'pause', title: 'pause and unpause' }];
+
+function cell(result: CellResult, trace: readonly string[] = []): Cell {
+  return { scenario: 'pause', pair: { handler: 'new', launcher: 'v1.3' }, result, durationMs: 12.3, trace };
+}
+
+const cells = [
+  cell({ kind: 'pass' }),
+  cell({ kind: 'difference', reason: 'no <RPC>' }),
+  cell({ kind: 'notBuilt', missingPart: 'live migration' }),
+  cell({ kind: 'fail', reason: 'a "quote" & more' }, ['1 ms one', '2 ms <two>']),
+];
+
+function parseXml(xml: string): string[] {
+  const seen: string[] = [];
+  const parser = new SaxesParser();
+  parser.on('opentag', ({ name, attributes }) => seen.push(`${name} ${String(attributes['message'] ?? '')}`.trim()));
+  parser.on('error', (error) => {
+    throw error;
+  });
+  parser.write(xml).close();
+  return seen;
+}
+
+test('the last line counts every result', () => {
+  expect(renderCounts(countCells(cells))).toBe('1 passed, 1 declared, 1 not built, 1 failed');
+});
+
+test('JUnit: fails carry reason and trace, not built is skipped, a difference passes and says so', () => {
+  const xml = renderJunit(cells);
+  expect(parseXml(xml)).toEqual([
+    ...['testsuites', 'testsuite', 'testcase', 'testcase', 'system-out', 'testcase'],
+    ...['skipped not built: missing: live migration', 'testcase', 'failure a "quote" & more'],
+  ]);
+  expect(xml).toContain('tests="4" failures="1" errors="0" skipped="1"');
+});
+
+test('JUnit and HTML stay well-formed whatever a peer says', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary', maxLength: 60 }), (reason) => {
+      const bad = [cell({ kind: 'fail', reason }, [reason])];
+      parseXml(renderJunit(bad));
+      expect(renderHtml(bad, facts, scenarios)).not.toMatch(/<script/i);
+    }),
+  );
+});
+
+test('JSON has the counts, and traces of failed cells alone', () => {
+  const report = JSON.parse(renderJsonReport(cells, facts)) as { counts: unknown; cells: { trace?: string[] }[] };
+  expect(report.counts).toEqual({ passed: 1, declared: 1, notBuilt: 1, failed: 1 });
+  expect(report.cells.map(({ trace }) => trace?.length)).toEqual([undefined, undefined, undefined, 2]);
+});
+
+test('HTML is one file with word and sign in every cell and the reason behind a click', () => {
+  const html = renderHtml([cell({ kind: 'difference', reason: 'no <RPC>' })], facts, scenarios);
+  expect(html).toContain('<details><summary>≠ differs</summary><p class="reason">no &lt;RPC&gt;</p></details>');
+  expect(html).not.toMatch(/(src|href)=|@import|url\(/);
+});
+
+test('lines for terminals name pair, scenario and reason', () => {
+  expect(renderCellLine(cell({ kind: 'fail', reason: 'gone' }))).toMatch(
+    /^✗ FAIL {6}new handler, launcher v1\.3 +pause +12 ms {2}gone$/,
+  );
+});

@@ -1,3 +1,4 @@
+#!/usr/bin/env node
 import { compatProcess } from './cli/process.ts';
 import { runCompat } from './cli/program.ts';
 

@@ -16,7 +16,7 @@ const OPTIONS = {
 
 function isExpected({ rpc, verdict }: Finding, expected: ReadonlySet<string> | undefined): boolean {
   if (verdict === 'deviates') return false;
-  return verdict !== 'missing' || expected === undefined || !expected.has(rpc);
+  return verdict !== 'missing' || !expected?.has(rpc);
 }
 
 /** Probes a live peer. @returns 1 when it deviates from the contract, or lacks an RPC of the release that it should be. */

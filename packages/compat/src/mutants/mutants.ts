@@ -51,7 +51,7 @@ function asGrpcError(path: string, answer: RawAnswer): RawAnswer {
 
 function refuseAcpiObject(path: string, bytes: Uint8Array): string | undefined {
   if (path !== DOMAIN_EVENT) return undefined;
-  const isObject = /"Table":\{/.test(text(notifyV1.DomainEventRequest.decode(bytes).domainJSON));
+  const isObject = text(notifyV1.DomainEventRequest.decode(bytes).domainJSON).includes('"Table":{');
   return isObject ? 'json: cannot unmarshal object into Go struct field ACPI.Table' : undefined;
 }
 

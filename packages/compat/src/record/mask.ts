@@ -14,7 +14,7 @@ function maskValue(key: string, value: unknown): unknown {
 }
 
 /** JSON text with the values of secret keys masked; text that is no JSON is masked as a whole. */
-export function maskJson(text: string): string {
+function maskJson(text: string): string {
   if (text === '') return text;
   try {
     return JSON.stringify(JSON.parse(text, maskValue));

@@ -25,7 +25,7 @@ const cells = [
 function parseXml(xml: string): string[] {
   const seen: string[] = [];
   const parser = new SaxesParser();
-  parser.on('opentag', ({ name, attributes }) => seen.push(`${name} ${String(attributes['message'] ?? '')}`.trim()));
+  parser.on('opentag', ({ name, attributes }) => seen.push(`${name} ${attributes['message'] ?? ''}`.trim()));
   parser.on('error', (error) => {
     throw error;
   });

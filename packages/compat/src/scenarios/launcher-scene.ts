@@ -83,7 +83,7 @@ export class LauncherScene implements ScenarioContext, AsyncDisposable {
 
   async startLauncher(guest: GuestBehaviour = {}): Promise<RunningLauncher> {
     const scratchDir = join(this.dirs.root, 'l');
-    mkdirSync(scratchDir);
+    mkdirSync(scratchDir, { recursive: true });
     const libvirtSocket = join(this.dirs.root, 'libvirt');
     this.#daemon = await startFakeDaemon({ uri: 'qemu:///session', guest, socketPath: libvirtSocket });
     this.#stack.use(this.#daemon);
@@ -163,7 +163,7 @@ export class LauncherScene implements ScenarioContext, AsyncDisposable {
 }
 
 /** Status and reason of a decoded domain. */
-export function statusOf(domain: Readonly<Record<string, unknown>> | undefined): { status: string; reason: string } {
+function statusOf(domain: Readonly<Record<string, unknown>> | undefined): { status: string; reason: string } {
   const status = domain?.['Status'] as { readonly Status?: string; readonly Reason?: string } | undefined;
   return { status: status?.Status ?? '', reason: status?.Reason ?? '' };
 }

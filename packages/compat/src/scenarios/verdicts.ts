@@ -18,7 +18,7 @@ export function check(isSo: boolean, whatElse: string): asserts isSo {
 const NOT_BUILT = /([^":]+?) (?:is|are) not supported(?: by this \w+)? yet(?:: ([^"]+))?/;
 
 /** The part that is missing, by the words of our side; undefined if the words say something else. */
-export function missingPart(words: string): string | undefined {
+function missingPart(words: string): string | undefined {
   const match = NOT_BUILT.exec(words);
   if (match === null) return undefined;
   const [, part = '', detail] = match;

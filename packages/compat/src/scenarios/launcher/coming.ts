@@ -56,7 +56,7 @@ function setMigration(scene: LauncherScene, source: string, target: string): voi
     targetNodeAddress: '127.0.0.1',
     targetDirectMigrationNodePorts: { '40001': 0, '40002': 49152 },
   };
-  scene.vmi.status = { ...scene.vmi.status, migrationState: migrationState as never };
+  scene.vmi.status = { ...scene.vmi.status, migrationState: migrationState };
 }
 
 /** The VM leaves this node. */

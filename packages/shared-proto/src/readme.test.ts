@@ -34,8 +34,8 @@ async function runBlock(block: string | undefined, end = ''): Promise<string> {
   return (await promisify(execFile)(process.execPath, ['-C', '@virtwire/source', program])).stdout;
 }
 
-test('the README has an example of either side', () => {
-  expect(blocks).toHaveLength(2);
+test('the README has an example of either side, and one of the history', () => {
+  expect(blocks).toHaveLength(3);
 });
 
 test('the example that calls a launcher runs', async () => {
@@ -58,4 +58,8 @@ process.stdout.write(JSON.stringify([version.ok && version.value.version, !kill.
 `;
   expect(JSON.parse(await runBlock(blocks[1], ask))).toEqual(['QEMU 10.0.13', 'Domain not found.']);
   await expect(connectCmd(socket.path)).rejects.toMatchObject({ code: 'DialFailed' });
+});
+
+test('the example that looks into the history runs', async () => {
+  expect(await runBlock(blocks[2])).toBe('true v1.6.0 true\n');
 });

@@ -10,15 +10,17 @@ const README = readFileSync(join(import.meta.dirname, '../README.md'), 'utf8');
 const blocks = [...README.matchAll(/```ts\n([^]*?)```/g)].map(([, code = '']) => code);
 
 test('the README has examples', () => {
-  expect(blocks.length).toBe(3);
+  expect(blocks.length).toBe(4);
 });
 
 test.each(blocks)('the example of the README runs and says what it says: %#', async (code) => {
   const folder = mkdtempSync(join(tmpdir(), 'virtwire-readme-'));
   const index = pathToFileURL(join(import.meta.dirname, 'index.ts')).href;
+  const payloads = pathToFileURL(join(import.meta.dirname, 'payloads/index.ts')).href;
   // Every `expression; // value` becomes an entry of the list that is exported.
   const recorded = code
     .replaceAll("'@virtwire/vm-model'", `'${index}'`)
+    .replaceAll("'@virtwire/vm-model/payloads'", `'${payloads}'`)
     .replaceAll(
       /^([a-z][^\n=]*); \/\/ (.*)$/gm,
       (_all, expression: string, value: string) => `said.push([${expression}, ${JSON.stringify(value)}]);`,

@@ -2,7 +2,7 @@ import type { VirtualMachineOptions } from '../gen/kubevirt/cmd/v1/cmd.ts';
 import type { Era } from './era.ts';
 
 /** Something seen on the wire that tells a peer's age. `key` is looked for in JSON texts, in quotes with its colon. */
-export interface Sign {
+interface Sign {
   readonly key: string;
   /** First release that prints it. */
   readonly since: string;
@@ -15,7 +15,7 @@ export interface Sign {
  *
  * @source domain JSON by release, the keys of DomainSpec, Devices and KubeVirtMetadata that are never left out
  */
-export const DOMAIN_SIGNS: readonly Sign[] = [
+const DOMAIN_SIGNS: readonly Sign[] = [
   { key: 'VCPUs', since: 'v1.0.0' },
   { key: 'CurrentMemory', since: 'v1.1.0' },
   { key: 'PanicDevices', since: 'v1.6.0' },

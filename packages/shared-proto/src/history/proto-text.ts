@@ -20,7 +20,7 @@ export function renderProto(file: FileHistory): string {
 }
 
 /** A field's type as a proto file writes it. */
-export function renderType(type: FieldType): string {
+function renderType(type: FieldType): string {
   if (type.kind === 'map') return `map<${type.key}, ${type.type}>`;
   return type.kind === 'repeated' ? `repeated ${type.type}` : type.type;
 }

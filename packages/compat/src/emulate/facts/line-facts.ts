@@ -35,6 +35,8 @@ export interface LauncherFacts {
   /** Names of the notify socket in the pod's share directory, in the order in which they are tried. */
   readonly notifySockets: Fact<readonly string[]>;
   readonly notifyRetry: Fact<{ readonly everyMs: number; readonly totalMs: number; readonly callMs: number }>;
+  /** Interfaces of a domain that was only defined, with the placeholders for hotplug: they have no alias. */
+  readonly interfacesAtDefine: Fact<number>;
   readonly crashesWithoutVmi: Fact<boolean>;
   readonly crashesWithoutFinalizeOptions: Fact<boolean>;
   readonly crashesOnNullMigrationOptions: Fact<boolean>;

@@ -69,8 +69,13 @@ function isObject(value: unknown): boolean {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** @source domain-json.md 5 */
-function nullThatCrashes({ Spec }: Domain): string | undefined {
+/**
+ * A domain that was only defined has placeholder interfaces without alias, and real handlers bear it.
+ *
+ * @source domain-json.md 5; captures handlers/v1.3.1/lifecycle/004-notify-HandleDomainEvent
+ */
+function nullThatCrashes({ Spec, Status }: Domain): string | undefined {
+  if (Status.Status === 'Shutoff') return undefined;
   for (const nic of Spec.Devices.Interfaces ?? []) {
     if (nic.Alias === undefined) return 'an interface with Alias null';
     if (nic.MAC === undefined) return 'an interface with MAC null';

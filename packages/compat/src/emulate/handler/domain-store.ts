@@ -1,4 +1,4 @@
-import { type Domain, domainName, renderTime, type Vmi } from '@virtwire/vm-model';
+import { type Domain, domainName, parseJson, renderTime, type Vmi } from '@virtwire/vm-model';
 
 import type { ReceivedEvent, VmIdentity } from '../api.ts';
 import type { LineFacts } from '../facts/line-facts.ts';
@@ -9,8 +9,14 @@ import { readDomain } from './domain-reader.ts';
 const MAX_EVENTS = 2_000;
 
 /** What the answer to an event is. */
-export type EventAnswer =
-  { readonly kind: 'answer'; readonly success: boolean; readonly message: string } | { readonly kind: 'crash' };
+export interface EventAnswer {
+  readonly success: boolean;
+  readonly message: string;
+  /** The process ends over the event, after the answer. */
+  readonly isFatal: boolean;
+}
+
+const ACCEPTED: EventAnswer = { success: true, message: '', isFatal: false };
 
 /** What an emulated handler knows of domains and VMIs. */
 export class DomainStore {
@@ -36,7 +42,7 @@ export class DomainStore {
   takeListed(text: string, identity: Pick<VmIdentity, 'namespace' | 'name'>): EventAnswer {
     if (text !== '') return this.#take('LISTED', text);
     this.forget(identity);
-    return { kind: 'answer', success: true, message: '' };
+    return ACCEPTED;
   }
 
   forget({ namespace, name }: Pick<VmIdentity, 'namespace' | 'name'>): void {
@@ -65,7 +71,7 @@ export class DomainStore {
     }
     if (domainText !== '') return this.#take(type, domainText);
     this.#add({ kind: 'domain', type, accepted: true, error: undefined, domain: undefined });
-    return { kind: 'answer', success: true, message: '' };
+    return ACCEPTED;
   }
 
   /** @source wire.md 7 HandleK8sEvent */
@@ -78,7 +84,7 @@ export class DomainStore {
     const vmi = this.#vmis.get(`${namespace}/${name}`);
     if (vmi?.metadata.uid !== uid) return this.#refuse('k8s', event.reason ?? '', 'VMI not found');
     this.#add({ kind: 'k8s', type: event.reason ?? '', accepted: true, error: undefined, domain: undefined });
-    return { kind: 'answer', success: true, message: '' };
+    return ACCEPTED;
   }
 
   #take(type: string, text: string): EventAnswer {
@@ -87,12 +93,12 @@ export class DomainStore {
     const domain = read.kind === 'domain' ? (read.domain as unknown as Fields) : undefined;
     if (read.kind === 'crash') {
       this.#add({ kind: 'domain', type, accepted: false, error: `the handler crashes on ${read.reason}`, domain });
-      return { kind: 'crash' };
+      return { ...ACCEPTED, isFatal: true };
     }
     this.#add({ kind: 'domain', type, accepted: true, error: undefined, domain });
     // Types that no release knows are taken and dropped.
     if (['ADDED', 'MODIFIED', 'DELETED', 'LISTED'].includes(type)) this.#keep(type, read.domain);
-    return { kind: 'answer', success: true, message: '' };
+    return ACCEPTED;
   }
 
   #keep(type: string, domain: Domain): void {
@@ -103,7 +109,7 @@ export class DomainStore {
 
   #refuse(kind: ReceivedEvent['kind'], type: string, message: string): EventAnswer {
     this.#add({ kind, type, accepted: false, error: message, domain: undefined });
-    return { kind: 'answer', success: false, message };
+    return { success: false, message, isFatal: false };
   }
 
   #add(event: Omit<ReceivedEvent, 'seq'>): void {
@@ -118,11 +124,12 @@ function textOf(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 
+/** @returns Go's words for text that is no JSON. */
 function jsonProblem(text: string): string | undefined {
   try {
-    JSON.parse(text);
+    parseJson(text);
     return undefined;
   } catch (caught) {
-    return text.trim() === '' ? 'unexpected end of JSON input' : (caught as Error).message;
+    return caught instanceof Error ? caught.message : String(caught);
   }
 }

@@ -27,6 +27,8 @@ import { type GhostRecord, listSockets, type SocketDirs } from './sockets.ts';
 import { wireVmi } from './vmi-json.ts';
 
 const POLL_MS = 20;
+/** From the answer to an event to the controller that reads it. */
+const CRASH_DELAY_MS = 5;
 /** How often releases that watch their notify socket look. @source releases.json eras.notifyServerSelfWatch */
 const WATCH_MS = 5_000;
 
@@ -199,7 +201,7 @@ class Handler implements EmulatedHandler {
       schema: this.#schema,
       takeDomainEvent: (request) => this.#takeDomainEvent(request),
       takeK8sEvent: (request) => this.#store.takeK8sEvent(request),
-      crash: () => this.#crash(),
+      crash: () => void setTimeout(() => this.#crash(), CRASH_DELAY_MS),
       record: (call) => this.#recorder.record(call),
     });
   }
@@ -215,17 +217,17 @@ class Handler implements EmulatedHandler {
 
   #takeDomainEvent(request: Fields): EventAnswer {
     const answer = this.#store.takeDomainEvent(request);
-    if (request['eventType'] === 'ERROR' && answer.kind === 'answer') void this.#listDomains([]);
+    if (request['eventType'] === 'ERROR' && answer.success) void this.#listDomains([]);
     return answer;
   }
 
   #answerTo(answer: EventAnswer): void {
-    if (answer.kind === 'crash') this.#crash();
+    if (answer.isFatal) this.#crash();
   }
 
   #crash(): void {
     if (this.#process !== 'running') return;
-    this.#crashReason = this.events.at(-1)?.error ?? 'unknown';
+    this.#crashReason = this.events.findLast(({ error }) => error !== undefined)?.error ?? 'unknown';
     void this.#end('crashed');
   }
 

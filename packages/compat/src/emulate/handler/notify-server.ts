@@ -11,7 +11,7 @@ export interface NotifyServerDeps {
   readonly schema: ReleaseSchema;
   readonly takeDomainEvent: (request: Fields) => EventAnswer;
   readonly takeK8sEvent: (request: Fields) => EventAnswer;
-  /** The process ends: a Go handler has no recovery. */
+  /** The process ends, once the answer is out: a Go handler has no recovery. */
   readonly crash: () => void;
   readonly record: (call: Omit<RecordedCall, 'seq' | 'atMs'>) => void;
 }
@@ -39,18 +39,16 @@ function answer(call: IncomingCall, deps: NotifyServerDeps): OutgoingAnswer {
   }
   const { fields, dropped } = request;
   const result = run(rpc.name, fields, deps);
-  if (result === undefined) return finish(call, rpc.name, deps, fields, dropped, { kind: 'silence' });
   const bytes = rpc.encodeResponse(result);
   return finish(call, rpc.name, deps, fields, dropped, { kind: 'message', bytes }, result);
 }
 
-/** @returns undefined when the process ends over it. */
-function run(rpc: string, request: Fields, deps: NotifyServerDeps): Fields | undefined {
+function run(rpc: string, request: Fields, deps: NotifyServerDeps): Fields {
   if (rpc === 'Info') return { supportedNotifyVersions: deps.facts.shared.protocolVersions.value };
   const result = rpc === 'HandleDomainEvent' ? deps.takeDomainEvent(request) : deps.takeK8sEvent(request);
-  if (result.kind === 'answer') return { success: result.success, message: result.message };
-  deps.crash();
-  return undefined;
+  // The event is in the store by then; it is the controller that dies of it.
+  if (result.isFatal) deps.crash();
+  return { success: result.success, message: result.message };
 }
 
 function finish(

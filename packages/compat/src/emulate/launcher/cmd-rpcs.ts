@@ -1,4 +1,4 @@
-import { parseVmiJson, type Vmi } from '@virtwire/vm-model';
+import { parseJson, parseVmiJson, type Vmi } from '@virtwire/vm-model';
 
 import type { LauncherFacts } from '../facts/line-facts.ts';
 import type { Fields } from '../schema/release-schema.ts';
@@ -70,16 +70,11 @@ function readJson(bytes: unknown, absent: string, invalid: (reason: string) => s
   const text = textOf(bytes);
   if (text === '') throw new Refusal(absent);
   try {
-    return JSON.parse(text) as Fields | null;
+    return parseJson(text) as Fields | null;
   } catch (caught) {
-    throw new Refusal(invalid(goSyntaxText(text, caught)), { cause: caught });
+    // The words are Go's.
+    throw new Refusal(invalid(caught instanceof Error ? caught.message : String(caught)), { cause: caught });
   }
-}
-
-/** Go's words for the usual broken text, one that ends too early. */
-function goSyntaxText(text: string, caught: unknown): string {
-  const isCut = caught instanceof SyntaxError && /end of JSON|Unterminated|Expected .* position/.test(caught.message);
-  return isCut || text.trim() === '{' ? 'unexpected end of JSON input' : 'invalid character in JSON input';
 }
 
 function optionsOf(request: Fields): Fields {

@@ -103,6 +103,22 @@ describe.each<[what: string, since: ReleaseLine, rpc: string, request: Fields]>(
   });
 });
 
+test.each(RELEASE_LINES)(
+  'a launcher of %s defines a domain with placeholder interfaces, and starts it without',
+  async (line) => {
+    await serve();
+    const launcher = await start(line);
+    await call(launcher, 'SyncVirtualMachine', withVmi());
+    await launcher.waitFor('the events', ({ events }) => events.filter(({ outcome }) => outcome === 'sent').length > 2);
+    type Nics = { Spec: { Devices: { Interfaces: readonly { Alias: unknown }[] } } };
+    const aliases = received
+      .slice(0, 2)
+      .map(({ domain }) => (JSON.parse(domain) as Nics).Spec.Devices.Interfaces.map(({ Alias }) => Alias !== null));
+    const placeholders = line === 'v0.59' ? [] : [false, false, false];
+    expect(aliases).toEqual([[true, ...placeholders], [true]]);
+  },
+);
+
 test.each(RELEASE_LINES)('a launcher of %s tells of a libvirt that came back as its release does', async (line) => {
   await serve();
   const launcher = await start(line);

@@ -167,10 +167,16 @@ export class Vm {
   }
 
   define(vmi: Vmi, spec: DomainSpec): void {
-    this.#domain = { spec, status: 'Shutoff', reason: 'Unknown' };
+    this.#domain = {
+      spec: withPlaceholders(spec, this.deps.facts.interfacesAtDefine.value),
+      status: 'Shutoff',
+      reason: 'Unknown',
+    };
     this.metadata = { ...this.metadata, UID: vmi.metadata.uid };
     this.#setGracePeriod(vmi);
     this.deps.onEvent('ADDED');
+    // Defined anew without them before it starts.
+    this.#domain.spec = spec;
   }
 
   /** Makes this launcher hold a domain that arrived by migration. */
@@ -410,6 +416,19 @@ export class Vm {
       this.deps.onEvent('MODIFIED');
     });
   }
+}
+
+/** Interfaces that reserve PCI slots for hotplug. @source captures README Layout define-1.xml */
+function withPlaceholders(spec: DomainSpec, total: number): DomainSpec {
+  const Interfaces = spec.Devices.Interfaces ?? [];
+  if (Interfaces.length === 0 || Interfaces.length >= total) return spec;
+  const placeholders = Array.from({ length: total - Interfaces.length }, (_, i) => ({
+    XMLName: { Local: 'interface' },
+    Type: 'ethernet',
+    MAC: { MAC: `52:54:00:00:00:0${i}` },
+    Model: { Type: 'virtio-non-transitional' },
+  }));
+  return { ...spec, Devices: { ...spec.Devices, Interfaces: [...Interfaces, ...placeholders] } };
 }
 
 interface Aliased {

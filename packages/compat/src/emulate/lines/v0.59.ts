@@ -24,6 +24,10 @@ export const V0_59: LineFacts = {
       'releases.json eras.launcherNotifySocket; launcher.md 34',
     ),
     notifyRetry: fact({ everyMs: 1_000, totalMs: 20_000, callMs: 5_000 }, 'releases.json eras.notifyClient'),
+    interfacesAtDefine: fact(
+      0,
+      'captures v1.0.1/lifecycle/023-notify-HandleDomainEvent (the oldest line that was recorded)',
+    ),
     crashesWithoutVmi: fact(true, 'releases.json eras.vmiWithoutVmiMessage; wire.md 11'),
     crashesWithoutFinalizeOptions: fact(false, 'releases.json eras.finalizeOptions; wire.md 11'),
     crashesOnNullMigrationOptions: fact(true, 'wire.md 11'),

@@ -25,6 +25,7 @@ export const V1_0: LineFacts = {
   },
   launcher: {
     ...V0_59.launcher,
+    interfacesAtDefine: fact(4, 'captures v1.0.1/lifecycle/023-notify-HandleDomainEvent'),
     cmdRpcCount: fact(26, 'releases.json lines v1.0 rpcCount'),
     expandDisksSwitch: fact('optionsOrClusterConfig', 'releases.json eras.expandDisksFlags'),
     statsKeys: fact(['DiskBps', 'Cached', 'NrVirtCpu'], 'wire.md 9 DomainStats'),

@@ -11,6 +11,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { installPacked, type PackedProject } from './packed-project.ts';
 
 const EXAMPLES = join(import.meta.dirname, '../examples');
+const EXAMPLE_PROGRAMS = ['list-domains.ts', 'call-launcher.ts', 'convert-vmi.ts', 'release-schema.ts'];
 const DOMAIN_XML =
   '<domain type="qemu"><name>default_vm1</name><memory unit="KiB">65536</memory><os><type arch="x86_64" machine="q35">hvm</type></os></domain>';
 
@@ -26,7 +27,7 @@ beforeAll(async () => {
     '@virtwire/launcher',
   ]);
   ({ directory } = project);
-  for (const file of ['list-domains.ts', 'call-launcher.ts', 'convert-vmi.ts', 'vmi.json']) {
+  for (const file of [...EXAMPLE_PROGRAMS, 'vmi.json']) {
     cpSync(join(EXAMPLES, file), join(directory, file));
   }
 }, 240_000);
@@ -93,8 +94,7 @@ describe('the packed packages', () => {
     const tsc = join(import.meta.dirname, '../node_modules/typescript/bin/tsc');
     const options = ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2024', '--types', 'node'];
     const lib = ['--lib', 'es2024,esnext.disposable', '--skipLibCheck', 'false'];
-    const examples = ['list-domains.ts', 'call-launcher.ts', 'convert-vmi.ts'];
-    const { code, stdout } = await start(tsc, ...options, ...lib, ...examples).ended;
+    const { code, stdout } = await start(tsc, ...options, ...lib, ...EXAMPLE_PROGRAMS).ended;
     expect(stdout).toBe('');
     expect(code).toBe(0);
   });
@@ -154,5 +154,23 @@ describe('convert-vmi', () => {
 
   test('ends with 2 when it is used wrongly', async () => {
     expect((await start('convert-vmi.ts').ended).code).toBe(2);
+  });
+});
+
+describe('release-schema', () => {
+  test('says what launchers of a release lack, and writes their descriptors', async () => {
+    const file = join(sockets, 'set.binpb');
+    const { code, stdout, stderr } = await start('release-schema.ts', 'v1.7', file).ended;
+    expect(stderr).toBe('');
+    expect(code).toBe(0);
+    expect(stdout).toMatch(
+      /^v1\.7\.4\n {2}no BackupVirtualMachine: .*\n {2}no RedefineCheckpoint: .*\n {2}no GetVMStats: /,
+    );
+    expect(stdout).toContain('migration options: {"Bandwidth":"64Mi","ProgressTimeout":0,');
+    expect(readFileSync(file).includes('kubevirt.cmd.v1')).toBe(true);
+  });
+
+  test('ends with 2 for what is no release', async () => {
+    expect((await start('release-schema.ts', 'v7').ended).code).toBe(2);
   });
 });

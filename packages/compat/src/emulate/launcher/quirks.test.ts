@@ -110,7 +110,9 @@ test.each(RELEASE_LINES)(
     const launcher = await start(line);
     await call(launcher, 'SyncVirtualMachine', withVmi());
     await launcher.waitFor('the events', ({ events }) => events.filter(({ outcome }) => outcome === 'sent').length > 2);
-    type Nics = { Spec: { Devices: { Interfaces: readonly { Alias: unknown }[] } } };
+    interface Nics {
+      Spec: { Devices: { Interfaces: readonly { Alias: unknown }[] } };
+    }
     const aliases = received
       .slice(0, 2)
       .map(({ domain }) => (JSON.parse(domain) as Nics).Spec.Devices.Interfaces.map(({ Alias }) => Alias !== null));

@@ -42,7 +42,6 @@ export interface LauncherFacts {
   readonly crashesOnNullMigrationOptions: Fact<boolean>;
   readonly crashesOnExecTimeoutZero: Fact<boolean>;
   readonly crashesWithoutMaxGuest: Fact<boolean>;
-  readonly crashesOnNullBackupOptions: Fact<boolean>;
   readonly needsDisksInfo: Fact<boolean>;
   readonly expandDisksSwitch: Fact<'options' | 'optionsOrClusterConfig' | 'always'>;
   readonly readsInterfaceAttachment: Fact<boolean>;

@@ -8,6 +8,7 @@ import { RELEASE_LINES, type ReleaseLine } from '../../release-line.ts';
 import type { EmulatedHandler, EmulatedLauncher, EmulatedLauncherOptions } from '../api.ts';
 import { startEmulatedLauncher } from '../launcher/launcher.ts';
 import { factsOf } from '../lines/lines.ts';
+import { knock } from '../transport/grpc-client.ts';
 import { statusText } from './call-errors.ts';
 import { startEmulatedHandler } from './handler.ts';
 
@@ -190,6 +191,21 @@ test('events of the time without a notify server arrive once it is back', async 
   await handler.restoreNotify();
   await handler.waitFor('the pause', (one) => JSON.stringify(one.domain(IDENTITY)?.['Status']).includes('"Paused"'));
   await launcher.waitFor('the event', ({ events }) => events.at(-1)?.outcome === 'sent');
+});
+
+test.each<[ReleaseLine, boolean]>([
+  ['v1.5', false],
+  ['v1.6', true],
+])('a handler of %s notices the loss of its notify socket: %s', async (line, notices) => {
+  const podShareDir = (): string => join(dir, 'root');
+  const dirs = { podsDir: join(dir, 'pods'), shareDir: join(dir, 'share'), podShareDir };
+  const handler = stack.use(await startEmulatedHandler({ line, ...dirs, timeoutFactor: 0.002 }));
+  await handler.loseNotify();
+  expect(await knock(handler.notifySocket)).toBe(false);
+  const deadlineAtMs = Date.now() + (notices ? 10_000 : 100);
+  let isBack = false;
+  while (!isBack && Date.now() < deadlineAtMs) isBack = await knock(handler.notifySocket);
+  expect(isBack).toBe(notices);
 });
 
 test('a handler that starts anew finds the VM by its ghost record and takes it over', async () => {

@@ -33,7 +33,6 @@ export const V0_59: LineFacts = {
     crashesOnNullMigrationOptions: fact(true, 'wire.md 11'),
     crashesOnExecTimeoutZero: fact(true, 'wire.md 11'),
     crashesWithoutMaxGuest: fact(false, 'wire.md 11'),
-    crashesOnNullBackupOptions: fact(false, 'wire.md 11'),
     needsDisksInfo: fact(true, 'wire.md 10.4; releases.json eras.disksInfoFromHandler'),
     expandDisksSwitch: fact('options', 'releases.json eras.expandDisksFlags'),
     readsInterfaceAttachment: fact(false, 'wire.md 10.4'),

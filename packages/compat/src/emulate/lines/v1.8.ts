@@ -27,7 +27,6 @@ export const V1_8: LineFacts = {
     ...V1_7.launcher,
     cmdRpcCount: fact(35, 'releases.json lines v1.8 rpcCount'),
     notifySockets: fact(['domain-notify-pipe.sock'], 'releases.json eras.launcherNotifySocket; launcher.md 34'),
-    crashesOnNullBackupOptions: fact(true, 'wire.md 11'),
     extraEventAfterMigration: fact(false, 'releases.json eras.addedDomainEvents'),
     k8sEvents: fact(['IOerror', 'GuestPanicked'], 'releases.json eras.k8sEventsFromLauncher'),
   },

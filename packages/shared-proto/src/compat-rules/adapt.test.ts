@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 
 import { VirtualMachineOptions } from '../gen/kubevirt/cmd/v1/cmd.ts';
-import { openHistory } from '../history/index.ts';
+import { type FieldHistory, openHistory } from '../history/index.ts';
+import { ADDITIONS } from './additions.ts';
 import { adaptOptions, needsAcpiTableObject, needsDisksInfo } from './adapt.ts';
 import { CONTENT_RULES, type ContentRule } from './content-rules.ts';
 import { decideEra, NO_FACTS } from './decide-era.ts';
@@ -72,6 +73,21 @@ describe('the table', () => {
     }
   });
 
+  test('every field of an old message that came after v0.59 is in it, with its release', () => {
+    const history = openHistory();
+    const isLate = (field: FieldHistory): boolean => !history.has(field, 'v0.59.0');
+    const fields = history.filesOf('v1.9.0').flatMap((file) => file.messages.flatMap((message) => message.fields));
+    // Messages that are new as a whole belong to new RPCs or to a field that is listed.
+    const isListed = (field: FieldHistory): boolean =>
+      field.message === 'ClusterConfig' || history.has(history.message(field.message) ?? field, 'v0.59.0');
+    const late = fields.filter((field) => isLate(field) && isListed(field) && field.name !== 'ExpandDisksEnabled');
+    const listed = ADDITIONS.flatMap(({ place, since }) =>
+      place.kind === 'field' ? [`${place.message}.${place.field} ${since}`] : [],
+    );
+    const expected = late.map(({ message, name, presence }) => `${message}.${name} ${presence.at(-1)?.since ?? ''}`);
+    expect(listed.toSorted()).toEqual(expected.toSorted());
+  });
+
   test('is printed whole, for people and for tools', () => {
     const text = renderRules();
     for (const { rpc, effect } of RPC_RULES) {
@@ -82,6 +98,7 @@ describe('the table', () => {
       expect(text).toContain(effect);
       expect(text).toContain(send);
     }
+    for (const { effect } of ADDITIONS) expect(text).toContain(effect);
     expect(text).toContain('before v0.50');
     const json = JSON.parse(rulesAsJson()) as { rpcs: unknown[]; contents: unknown[] };
     expect(json.rpcs).toHaveLength(RPC_RULES.length);

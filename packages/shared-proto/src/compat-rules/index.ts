@@ -1,3 +1,4 @@
+export { type Addition, ADDITIONS } from './additions.ts';
 export { adaptOptions, needsAcpiTableObject, needsDisksInfo } from './adapt.ts';
 export { CONTENT_RULES, type ContentRule, type RulePlace } from './content-rules.ts';
 export { decideEra, NO_FACTS, type PeerFacts, tellsAge } from './decide-era.ts';

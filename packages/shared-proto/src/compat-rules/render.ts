@@ -1,3 +1,4 @@
+import { ADDITIONS } from './additions.ts';
 import { CONTENT_RULES, type ContentRule, type RulePlace } from './content-rules.ts';
 import { renderEra } from './era.ts';
 import { RPC_RULES, type RpcFallback } from './rpc-rules.ts';
@@ -13,14 +14,24 @@ export function renderRules(): string {
     `  without it:  ${renderFallback(fallback)}`,
     `  user sees:   ${effect}`,
   ]);
-  return [SCOPE, '', 'RPCs that older launchers lack', ...rpcs, '', 'Fields and keys', ...renderContents(), ''].join(
-    '\n',
-  );
+  return [
+    SCOPE,
+    '',
+    'RPCs that older launchers lack',
+    ...rpcs,
+    '',
+    'Fields and keys',
+    ...renderContents(),
+    '',
+    'Sent to all, of use to newer ones only',
+    ...renderAdditions(),
+    '',
+  ].join('\n');
 }
 
 /** The rules as data: one array, for tools. */
 export function rulesAsJson(): string {
-  return `${JSON.stringify({ rpcs: RPC_RULES, contents: Object.values(CONTENT_RULES) }, undefined, 2)}\n`;
+  return `${JSON.stringify({ rpcs: RPC_RULES, contents: Object.values(CONTENT_RULES), additions: ADDITIONS }, undefined, 2)}\n`;
 }
 
 function renderContents(): readonly string[] {
@@ -33,6 +44,14 @@ function renderContents(): readonly string[] {
       `  user sees:   ${effect}`,
     ],
   );
+}
+
+function renderAdditions(): readonly string[] {
+  return ADDITIONS.flatMap(({ place, from, since, effect }) => [
+    `${renderPlace(place)}  (by the ${from})`,
+    `  since:       ${since}`,
+    `  user sees:   ${effect}`,
+  ]);
 }
 
 function renderPlace(place: RulePlace): string {

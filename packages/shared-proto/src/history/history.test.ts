@@ -130,6 +130,12 @@ describe('the history', () => {
     }
   });
 
+  test('gives the sets that protoc 3.21.12 wrote of all releases, byte for byte', () => {
+    const all = createHash('sha256');
+    for (const release of history.releases) all.update(history.descriptorSet(release));
+    expect(all.digest('hex')).toBe('5bacd743c7ef566a43cf3d4e4457386a418064312a6328a98843d145b96a3fc7');
+  });
+
   test('gives sets that link, whatever the release', () => {
     for (const release of history.releases) {
       const registry = createFileRegistry(fromBinary(FileDescriptorSetSchema, history.descriptorSet(release)));

@@ -72,3 +72,9 @@ export type { Capture, Recordings, RecordedMessage, SampleDocument } from './rep
 export { readRecordings } from './replay/captures.ts';
 export type { ReplayProblem, ReplayResult } from './replay/replay.ts';
 export { replay } from './replay/replay.ts';
+export type { SchemaBreak } from './schema/compare.ts';
+export { compareSchemas } from './schema/compare.ts';
+export { schemaOfRelease } from './schema/from-history.ts';
+export type { Schema, SchemaField, SchemaMessage, SchemaRpc } from './schema/model.ts';
+export { readSchema } from './schema/read-protos.ts';
+export type { SchemaRule } from './schema/semantics.ts';

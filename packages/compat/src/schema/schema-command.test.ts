@@ -37,6 +37,11 @@ describe('compat schema', () => {
     expect(await run(tree('v1.9.0'))).toEqual({ code: 0, text: 'no break with v0.59.0 to v1.9.0' });
   });
 
+  test('finds nothing in the proto files that this repository generates from', async () => {
+    const proto = join(import.meta.dirname, '../../../../proto');
+    expect(await run(proto)).toEqual({ code: 0, text: 'no break with v0.59.0 to v1.9.0' });
+  });
+
   test('takes a descriptor set, and releases by tag and line', async () => {
     const file = join(directory, 'set.binpb');
     writeFileSync(file, history.descriptorSet('v1.9.0'));

@@ -43,6 +43,12 @@ function inRequests(rpc: string, change: (bytes: Uint8Array) => Uint8Array): Rel
   return { changeRequest: (path, bytes) => (path === CMD + rpc ? change(bytes) : bytes) };
 }
 
+function withoutDisksInfo(bytes: Uint8Array): Uint8Array {
+  const { vmi, options } = cmdV1.VMIRequest.decode(bytes);
+  const { DisksInfo: _dropped, ...kept } = options ?? cmdV1.VirtualMachineOptions.fromPartial({});
+  return cmdV1.VMIRequest.encode(cmdV1.VMIRequest.fromPartial({ vmi, options: kept })).finish();
+}
+
 function asGrpcError(path: string, answer: RawAnswer): RawAnswer {
   if (answer.code !== 0 || path !== `${CMD}SyncVirtualMachine`) return answer;
   const { success, message } = cmdV1.Response.decode(answer.bytes);
@@ -92,6 +98,12 @@ export const MUTANTS: readonly Mutant[] = [
       },
     },
     killedBy: { scenario: 'acpi-tables', line: 'v1.3' },
+  },
+  {
+    name: 'the handler does not tell old launchers about images',
+    side: 'handler',
+    cmd: inRequests('SyncVirtualMachine', withoutDisksInfo),
+    killedBy: { scenario: 'container-disk', line: 'v1.5' },
   },
   {
     name: 'the handler takes an RPC that is not implemented for a broken connection',

@@ -17,6 +17,7 @@ tbody th{background:var(--soft);white-space:nowrap;position:sticky;left:0}
 .pass{background:var(--pass)}.difference{background:var(--difference);outline:1px dashed;outline-offset:-3px}
 .notBuilt{background:var(--notBuilt);outline:1px dotted;outline-offset:-3px}
 .fail{background:var(--fail);outline:3px double;outline-offset:-4px;font-weight:700}
+td>span,summary{white-space:nowrap}
 summary{cursor:pointer;list-style:none;text-decoration:underline dotted;text-underline-offset:3px}
 summary::-webkit-details-marker{display:none}summary:focus-visible{outline:2px solid}
 details[open] summary{font-weight:700}

@@ -2,6 +2,7 @@ import type { CellResult } from '../cell.ts';
 import type { HandlerScene } from './handler-scene.ts';
 import type { LauncherScene } from './launcher-scene.ts';
 import * as handlerComing from './handler/coming.ts';
+import { containerDisk } from './handler/container-disk.ts';
 import * as handlerEnding from './handler/ending.ts';
 import * as handlerHands from './handler/changing-hands.ts';
 import * as handlerRequests from './handler/requests.ts';
@@ -70,6 +71,7 @@ export const SCENARIOS: readonly Scenario[] = [
     handler: handlerTrouble.notifyLossAndResync,
     launcher: launcherHands.notifyLossAndResync,
   },
+  { name: 'container-disk', title: 'start with a container disk', handler: containerDisk },
   { name: 'acpi-tables', title: 'ACPI tables', handler: handlerRunning.acpiTables },
   {
     name: 'bad-requests',

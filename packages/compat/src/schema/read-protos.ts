@@ -14,9 +14,16 @@ import { readDescriptorSet } from './read-descriptors.ts';
  */
 export function readSchema(path: string): Schema {
   const paths = protoFilesOf(path);
-  if (paths.length > 0) return readProtoTexts(new Map(paths.map((file) => [file, readFileSync(file, 'utf8')])));
+  if (paths.length > 0) return readProtoTexts(chooseTexts(paths));
   if (statSync(path).isDirectory()) throw new CompatError('BadOption', `there is no .proto file below ${path}`);
   return readDescriptorSet(readFileSync(path));
+}
+
+/** KubeVirt's own files, if there are any: its tree has hundreds of others below `vendor`. */
+function chooseTexts(paths: readonly string[]): ReadonlyMap<string, string> {
+  const texts = paths.map((file) => [file, readFileSync(file, 'utf8')] as const);
+  const own = texts.filter(([, text]) => /^\s*package\s+kubevirt\./m.test(text));
+  return new Map(own.length > 0 ? own : texts);
 }
 
 function protoFilesOf(path: string): readonly string[] {
@@ -38,7 +45,8 @@ export function readProtoTexts(texts: ReadonlyMap<string, string>): Schema {
   const root = new protobuf.Root();
   for (const [path, text] of texts) {
     try {
-      protobuf.parse(text, root, { keepCase: true });
+      const { imports = [] } = protobuf.parse(text, root, { keepCase: true });
+      for (const name of imports) addWellKnown(root, name);
     } catch (caught) {
       throw new CompatError('DecodeFailed', `${path}: ${String(caught)}`, { cause: caught });
     }
@@ -55,6 +63,12 @@ export function readProtoTexts(texts: ReadonlyMap<string, string>): Schema {
     rpcs: new Map(rpcs.map((rpc) => [rpc.path, rpc])),
     messages: new Map(messages.map((message) => [message.fullName, message])),
   };
+}
+
+/** Adds one of protobuf's own files (`google/protobuf/empty.proto`); others have to be among those that are read. */
+function addWellKnown(root: protobuf.Root, name: string): void {
+  const file = protobuf.common.get(name);
+  if (file?.nested !== undefined) root.addJSON(file.nested);
 }
 
 function* everythingIn(namespace: protobuf.NamespaceBase): Iterable<protobuf.ReflectionObject> {

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
@@ -40,6 +40,19 @@ describe('compat schema', () => {
   test('finds nothing in the proto files that this repository generates from', async () => {
     const proto = join(import.meta.dirname, '../../../../proto');
     expect(await run(proto)).toEqual({ code: 0, text: 'no break with v0.59.0 to v1.9.0' });
+  });
+
+  test('reads a tree with files of others, and imports of well-known types', async () => {
+    const cmd = join(tree('v1.9.0'), 'pkg/handler-launcher-com/cmd/v1/cmd.proto');
+    const imported = '\nimport "google/protobuf/empty.proto";\noption go_package';
+    const added = 'message New { google.protobuf.Empty nothing = 1; }\n';
+    writeFileSync(cmd, `${readFileSync(cmd, 'utf8').replace('\noption go_package', imported)}${added}`);
+    mkdirSync(join(directory, 'vendor'));
+    writeFileSync(
+      join(directory, 'vendor/gogo.proto'),
+      'syntax = "proto2"; package gogo; import "nowhere.proto"; message A { optional Nowhere b = 1; }',
+    );
+    expect((await run(directory)).code).toBe(0);
   });
 
   test('takes a descriptor set, and releases by tag and line', async () => {

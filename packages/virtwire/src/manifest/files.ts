@@ -101,8 +101,9 @@ function addKernelBoot(to: Collector, vmi: Vmi): void {
   if (source === undefined) return;
   for (const name of ['kernelPath', 'initrdPath'] as const) {
     const path = container[name];
-    if (path !== undefined && !existsSync(join(source, path)))
-      to.report(`${field}.${name}`, `no file ${join(source, path)}`);
+    if (!path) continue; // a null of YAML too
+    if (typeof path !== 'string') to.report(`${field}.${name}`, 'must be a path, as text');
+    else if (!existsSync(join(source, path))) to.report(`${field}.${name}`, `no file ${join(source, path)}`);
   }
   to.binds.push({ source, destination: KERNEL_BOOT, readonly: true });
 }

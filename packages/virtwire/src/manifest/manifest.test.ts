@@ -164,3 +164,29 @@ test('an image is bound at the place of its volume, counted over all volumes', (
     { source: join(dir, 'image'), destination: '/var/run/kubevirt-image-volume/disk_1', readonly: true },
   ]);
 });
+
+test.each([
+  ['an alias without anchor', 'metadata: *nowhere\n', 'Unresolved alias'],
+  ['aliases that grow without end', bomb(), 'Excessive alias count'],
+])('%s is a problem of this file, and its other documents are read', (_title, text, what) => {
+  const { vmis, problems } = parseManifest(file(), `${manifest()}---\n${text}`);
+  expect(vmis).toHaveLength(1);
+  expect(problems.map((problem) => renderProblem(problem))).toEqual([
+    expect.stringContaining(`vm.yaml: bad YAML: ${what}`),
+  ]);
+});
+
+function bomb(): string {
+  const nine = (item: string): string => `[${Array(9).fill(item).join(',')}]`;
+  return `a: &a ${nine('x')}\nb: &b ${nine('*a')}\nc: &c ${nine('*b')}\nd: &d ${nine('*c')}\n`;
+}
+
+test('a path of the kernel that is no text is told with its field', () => {
+  const kernelBoot = { container: { image: 'image', kernelPath: 5, initrdPath: ['x'] } };
+  expect(problemsOf(manifest({ firmware: { kernelBoot } }))).toEqual(
+    expect.arrayContaining([
+      expect.stringContaining('kernelBoot.container.kernelPath: must be a path, as text'),
+      expect.stringContaining('kernelBoot.container.initrdPath: must be a path, as text'),
+    ]),
+  );
+});

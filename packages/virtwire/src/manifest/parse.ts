@@ -92,7 +92,13 @@ export function parseManifest(file: string, text: string): ParsedManifest {
       });
       continue;
     }
-    const value: unknown = document.toJS();
+    let value: unknown;
+    try {
+      value = document.toJS();
+    } catch (caught) {
+      problems.push({ where: file, field: '', what: `bad YAML: ${errorText(caught)}` });
+      continue;
+    }
     if (value === null && documents.length > 1) continue; // an empty document between two separators
     const read = readDocument(file, index, value);
     if (!('vmi' in read)) {

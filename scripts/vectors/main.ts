@@ -46,4 +46,10 @@ function oneLine(differences: readonly string[]): string {
   return `${first.replaceAll('\n', '\\n')}${more.length > 0 ? ` (and ${String(more.length)} more)` : ''}`;
 }
 
-process.exitCode = await main(process.argv.slice(2));
+try {
+  process.exitCode = await main(process.argv.slice(2));
+} catch (caught) {
+  // A folder that lacks a file of its family, or holds one that is no JSON: told in one line, as a failure.
+  process.stderr.write(`vectors: ${caught instanceof Error ? caught.message.replaceAll('\n', ' ') : String(caught)}\n`);
+  process.exitCode = 1;
+}

@@ -45,7 +45,7 @@ function inRequests(rpc: string, change: (bytes: Uint8Array) => Uint8Array): Rel
 
 function withoutDisksInfo(bytes: Uint8Array): Uint8Array {
   const { vmi, options } = cmdV1.VMIRequest.decode(bytes);
-  const { DisksInfo: _dropped, ...kept } = options ?? cmdV1.VirtualMachineOptions.fromPartial({});
+  const kept = { ...cmdV1.VirtualMachineOptions.fromPartial(options ?? {}), DisksInfo: new Map() };
   return cmdV1.VMIRequest.encode(cmdV1.VMIRequest.fromPartial({ vmi, options: kept })).finish();
 }
 

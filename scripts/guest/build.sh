@@ -91,7 +91,7 @@ build_root() {
   echo 'hello from the virtwire guest' >root/www/index.html
   add_program tools/usr/sbin/qemu-ga
   for module in virtio_pci virtio_blk virtio_net virtio_console virtio_scsi virtio_rng virtio_balloon virtio_mem \
-    sd_mod sr_mod isofs button evdev vmw_vsock_virtio_transport; do
+    sd_mod sr_mod isofs ext4 button evdev vmw_vsock_virtio_transport; do
     add_module "$module"
   done
   # Not compressed: unpacking costs more than loading under emulation.

@@ -9,6 +9,7 @@ export type LauncherErrorCode =
   | 'DomainNotFound'
   | 'DomainTimeout'
   | 'EarlyExit'
+  | 'GuestCommandFailed'
   | 'LibvirtUnavailable'
   | 'NetworkFailed'
   | 'NotSupportedYet'

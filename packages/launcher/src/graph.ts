@@ -1,22 +1,30 @@
+import { join } from 'node:path/posix';
 import type { CmdHandlers } from '@virtwire/shared-proto';
 import { domainName, parseDomainXml, renderDomainXml } from '@virtwire/vm-model';
 import type { Logger } from '@virtwire/telemetry';
-import { pingGuest } from './agent/ping.ts';
 import { createAgentPoller } from './agent/poller.ts';
 import { createAgentReaction } from './agent/react.ts';
+import { createRawAgentData } from './agent/raw-data.ts';
 import { createAgentStore } from './agent/store.ts';
 import type { SyncOptions } from './cmd-server/complete-options.ts';
+import { guestHandlers } from './cmd-server/guest.ts';
 import { lifecycleHandlers } from './cmd-server/lifecycle.ts';
 import { queryHandlers } from './cmd-server/queries.ts';
 import { unsupportedHandlers } from './cmd-server/unsupported.ts';
+import { statsHandlers } from './cmd-server/vm-stats.ts';
 import type { Clock } from './config/clock.ts';
 import type { LauncherFlags } from './config/flags.ts';
 import type { LauncherPaths } from './config/paths.ts';
+import type { ToolPort } from './disks/ports.ts';
 import { createDefiner } from './domain/define.ts';
+import { createDirtyRate } from './domain/dirty-rate.ts';
+import { createFreezer } from './domain/freeze.ts';
 import { createGuestTimeSync } from './domain/guest-time.ts';
+import { createLaunchSecurity } from './domain/launch-security.ts';
 import type { LibvirtPort } from './domain/libvirt-port.ts';
 import type { Lifecycle } from './domain/lifecycle.ts';
 import { createLifecycle } from './domain/lifecycle.ts';
+import { createMemoryDumper } from './domain/memory-dump.ts';
 import { createMutex } from './domain/mutex.ts';
 import { createPausedSet } from './domain/paused-set.ts';
 import { createDomainStats } from './domain/stats.ts';
@@ -37,6 +45,9 @@ import { createMetadataCache } from './metadata/cache.ts';
 import { createNudge } from './monitor/nudge.ts';
 import type { Nudge } from './monitor/nudge.ts';
 
+/** Firmware that SEV guests boot. */
+const SEV_FIRMWARE = 'OVMF_CODE.cc.fd';
+
 /** The outside world of a launcher's objects. */
 export interface GraphDeps {
   readonly libvirt: LibvirtPort;
@@ -47,6 +58,7 @@ export interface GraphDeps {
   readonly guestLibvirt: LibvirtPort;
   readonly notify: NotifyPort;
   readonly preparation: VmiPreparation<SyncOptions>;
+  readonly tools: ToolPort;
   readonly clock: Clock;
   readonly log: Logger;
   /** Writes one line of JSON where the launcher logs. */
@@ -133,9 +145,36 @@ function eventParts(
   );
 }
 
+function guestParts(
+  deps: GraphDeps,
+  flags: LauncherFlags,
+  paths: LauncherPaths,
+  metadata: MetadataCache,
+  sync: DomainSync<SyncOptions>,
+  vmi: VmiReference,
+): CmdHandlers {
+  const { libvirt, guestLibvirt, clock, log, tools } = deps;
+  const sendK8sEvent = async (event: K8sEvent): Promise<void> => {
+    const failure = await deps.notify.sendK8sEvent(JSON.stringify(k8sEventObject(vmi, event)));
+    if (failure !== undefined) log.error({ reason: failure.error }, 'Could not send k8s event');
+  };
+  const areProbesPaused = (): boolean => sync.areProbesPaused();
+  return guestHandlers({
+    libvirt,
+    reboot: guestLibvirt,
+    freezer: createFreezer({ libvirt: guestLibvirt, metadata, tools, clock, tpmStateDir: paths.tpmStateDir }),
+    memoryDumper: createMemoryDumper({ libvirt: guestLibvirt, metadata, clock }),
+    launchSecurity: createLaunchSecurity({ libvirt, firmwarePath: join(flags.ovmfPath, SEV_FIRMWARE) }),
+    exec: { libvirt: guestLibvirt, clock },
+    ping: { libvirt, metadata, clock, log, areProbesPaused, sendK8sEvent },
+    log,
+  });
+}
+
 function handlersOf(
   deps: GraphDeps,
   flags: LauncherFlags,
+  paths: LauncherPaths,
   parts: ReturnType<typeof domainParts> & {
     store: ReturnType<typeof createAgentStore>;
     metadata: MetadataCache;
@@ -144,32 +183,19 @@ function handlersOf(
   vmi: VmiReference,
   exitEarly: () => void,
 ): CmdHandlers {
-  const { libvirt, clock, log } = deps;
-  const { lifecycle, sync, store, metadata, writer } = parts;
-  const stats = createDomainStats({
-    libvirt,
-    agent: store,
-    aliases: () => sync.aliases(),
-    migration: () => undefined,
-    clock,
-  });
-  const sendK8sEvent = async (event: K8sEvent): Promise<void> => {
-    const failure = await deps.notify.sendK8sEvent(JSON.stringify(k8sEventObject(vmi, event)));
-    if (failure !== undefined) log.error({ reason: failure.error }, 'Could not send k8s event');
-  };
-  const areProbesPaused = (): boolean => sync.areProbesPaused();
+  const { libvirt, guestLibvirt, clock, log } = deps;
+  const { lifecycle, sync, store: agent, metadata, writer } = parts;
+  const aliases = () => sync.aliases();
+  const stats = createDomainStats({ libvirt, agent, aliases, migration: () => undefined, clock });
+  const dirtyRate = createDirtyRate({ libvirt, clock, log });
+  const agentData = createRawAgentData({ libvirt: guestLibvirt, clock }, domainName(vmi.namespace, vmi.name));
+  const getDomain = { libvirt, metadata, agent, parseSpec: parseDomainXml, log };
   return {
-    ...unsupportedHandlers(flags.vmStatsCollector),
+    ...unsupportedHandlers(),
     ...lifecycleHandlers({ sync, lifecycle, log, podName: deps.podName, exitEarly, writer }),
-    ...queryHandlers({
-      libvirt,
-      getDomain: { libvirt, metadata, agent: store, parseSpec: parseDomainXml, log },
-      agent: store,
-      stats,
-      writer,
-    }),
-    guestPing: ({ domainName: name }) =>
-      pingGuest({ libvirt, metadata, clock, log, areProbesPaused, sendK8sEvent }, name),
+    ...queryHandlers({ libvirt, getDomain, agent, writer }),
+    ...statsHandlers({ stats, dirtyRate, agentData, agent, isCollectorOn: flags.vmStatsCollector }),
+    ...guestParts(deps, flags, paths, metadata, sync, vmi),
   };
 }
 
@@ -209,7 +235,7 @@ export function createGraph(flags: LauncherFlags, paths: LauncherPaths, deps: Gr
   return {
     vmi,
     domainName: name,
-    handlers: handlersOf(deps, flags, { ...domain, store: agent.store, metadata, writer }, vmi, exitEarly),
+    handlers: handlersOf(deps, flags, paths, { ...domain, store: agent.store, metadata, writer }, vmi, exitEarly),
     loop,
     ...domain,
     metadata,

@@ -79,6 +79,7 @@ async function start(launcher: LauncherProcess): Promise<Running> {
     guestLibvirt: libvirtPort(guestConnection),
     notify: line,
     preparation,
+    tools: preparation.tools,
     clock,
     log,
     writeLine: launcher.writeLine,

@@ -22,6 +22,7 @@ const ARCHITECTURES: Readonly<Record<string, Architecture>> = { x64: 'amd64', ar
 
 /** What turns VMIs into domains that can start, and what it keeps running for them. */
 export interface Preparation extends VmiPreparation<SyncOptions>, AsyncDisposable {
+  readonly tools: ToolPort;
   /** Gets ready for the first VM while nobody waits for it. */
   warmUp(): Promise<void>;
 }
@@ -123,6 +124,7 @@ export function createPreparation(
   );
   return {
     ...preparation,
+    tools,
     warmUp: () => warmUpPreparation({ tools, log }),
     [Symbol.asyncDispose]: () => network.close(),
   };

@@ -33,6 +33,7 @@ test('the README lists exactly the codes of the errors', () => {
     DomainNotFound: true,
     DomainTimeout: true,
     EarlyExit: true,
+    GuestCommandFailed: true,
     LibvirtUnavailable: true,
     NetworkFailed: true,
     NotSupportedYet: true,

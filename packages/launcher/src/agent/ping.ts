@@ -4,6 +4,7 @@ import type { Clock } from '../config/clock.ts';
 import { findDomain } from '../domain/find-domain.ts';
 import type { LibvirtPort } from '../domain/libvirt-port.ts';
 import { isLibvirtCode, LIBVIRT_ERROR } from '../domain/libvirt-port.ts';
+import { isMigrating } from '../domain/migrating.ts';
 import { isHealthyPause } from '../domain/state.ts';
 import { textOf } from '../errors.ts';
 import type { K8sEvent } from '../events/k8s-event.ts';
@@ -42,8 +43,7 @@ function isSilence(caught: unknown): boolean {
 
 async function isExcused(deps: GuestPingDeps, domainName: string, caught: unknown): Promise<boolean> {
   if (!isSilence(caught)) return false;
-  const migration = deps.metadata.migration.load();
-  if (migration?.StartTimestamp !== undefined && migration.EndTimestamp === undefined) return true;
+  if (isMigrating(deps.metadata)) return true;
   return isPausedButHealthy(deps.libvirt, domainName);
 }
 

@@ -1,11 +1,9 @@
 import type { CmdHandlers } from '@virtwire/shared-proto';
-import { renderJson } from '@virtwire/vm-model';
 import { renderFilesystems, renderGuestInfo, renderUsers } from '../agent/guest-info-json.ts';
 import type { AgentStore } from '../agent/store.ts';
 import type { GetDomainDeps } from '../domain/get-domain.ts';
 import { getFirstDomain } from '../domain/get-domain.ts';
 import type { LibvirtPort } from '../domain/libvirt-port.ts';
-import type { DomainStatsService } from '../domain/stats.ts';
 import type { DomainWriter } from '../domain/wire-domain.ts';
 import { wireError } from './wire-error.ts';
 
@@ -14,7 +12,6 @@ export interface QueryRpcDeps {
   readonly libvirt: Pick<LibvirtPort, 'getVersion'>;
   readonly getDomain: GetDomainDeps;
   readonly agent: AgentStore;
-  readonly stats: DomainStatsService;
   readonly writer: DomainWriter;
 }
 
@@ -32,14 +29,13 @@ async function answering<T>(work: Promise<T>): Promise<T> {
 }
 
 /** Methods that only ask. `@source KubeVirt v1.9.0 pkg/virt-launcher/virtwrap/cmd-server/server.go` */
-export function queryHandlers({ libvirt, getDomain, agent, stats, writer }: QueryRpcDeps) {
+export function queryHandlers({ libvirt, getDomain, agent, writer }: QueryRpcDeps) {
   return {
     ping: () => undefined,
     async getDomain() {
       const domain = await answering(getFirstDomain(getDomain));
       return { domain: domain === undefined ? '' : writer.render(domain) };
     },
-    getDomainStats: async () => ({ domainStats: renderJson(await answering(stats.get())) }),
     getGuestInfo: () => ({ guestInfoResponse: renderGuestInfo(agent.facts()) }),
     getUsers: () => ({ guestUserListResponse: renderUsers(agent.facts()) }),
     getFilesystems: () => ({ guestFilesystemsResponse: renderFilesystems(agent.facts()) }),

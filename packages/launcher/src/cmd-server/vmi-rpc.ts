@@ -11,11 +11,12 @@ const NO_VMI_TEXT = 'No valid vmi object present in command server request';
 
 /** What an RPC about a VMI says to the log. */
 export interface RpcTexts {
-  readonly success: string;
+  /** Absent where success is nothing to speak of. */
+  readonly success?: string;
   readonly failure: string;
 }
 
-type VmiRequest = Pick<cmdV1.VMIRequest, 'vmi' | 'options'>;
+type VmiRequest = Pick<cmdV1.VMIRequest, 'vmi'>;
 
 function vmiOf(request: VmiRequest): Vmi {
   try {
@@ -30,20 +31,21 @@ function vmiOf(request: VmiRequest): Vmi {
  *
  * @param work gets a log that carries the VMI's names.
  */
-export function vmiRpc<R extends VmiRequest>(
+export function vmiRpc<R extends VmiRequest, T = void>(
   log: Logger,
   texts: RpcTexts,
-  work: (vmi: Vmi, log: Logger, request: R) => Promise<void>,
-): (request: R) => Promise<void> {
+  work: (vmi: Vmi, log: Logger, request: R) => Promise<T>,
+): (request: R) => Promise<T> {
   return async (request) => {
     const vmi = vmiOf(request);
     const vmiLog = log.child(objectFields(vmi));
     try {
-      await work(vmi, vmiLog, request);
+      const answer = await work(vmi, vmiLog, request);
+      if (texts.success !== undefined) vmiLog.info(texts.success);
+      return answer;
     } catch (caught) {
       vmiLog.error({ reason: caught }, texts.failure);
       throw wireError(caught);
     }
-    vmiLog.info(texts.success);
   };
 }

@@ -21,6 +21,8 @@ export interface LauncherPaths {
   readonly libvirtRunDir: string;
   readonly qemuPidFile: string;
   readonly qemuLogFile: string;
+  /** State of emulated TPMs. */
+  readonly tpmStateDir: string;
 }
 
 /** @source KubeVirt v1.9.0 cmd/virt-launcher/virt-launcher.go:159 and virtwrap/util/libvirt_helper.go */
@@ -45,5 +47,6 @@ export function launcherPaths(flags: LauncherFlags): LauncherPaths {
     qemuLogFile: nonroot
       ? join(flags.privateDir, 'libvirt', 'qemu', 'log', `${domain}.log`)
       : join('/var/log/libvirt/qemu', `${domain}.log`),
+    tpmStateDir: nonroot ? join(flags.privateDir, 'libvirt', 'qemu', 'swtpm') : '/var/lib/libvirt/swtpm',
   };
 }

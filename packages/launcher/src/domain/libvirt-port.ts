@@ -49,7 +49,26 @@ export interface LibvirtPort {
   resume(domain: DomainRef): Promise<void>;
   shutdown(domain: DomainRef, flags: number): Promise<void>;
   destroy(domain: DomainRef, flags: number): Promise<void>;
+  /** As the machine's button does. */
+  reset(domain: DomainRef): Promise<void>;
+  /** @param flags 1 ACPI power button, 2 guest agent */
+  reboot(domain: DomainRef, flags: number): Promise<void>;
   undefine(domain: DomainRef, flags: number): Promise<void>;
+  /** Freezes all file systems of the guest. */
+  fsFreeze(domain: DomainRef): Promise<void>;
+  fsThaw(domain: DomainRef): Promise<void>;
+  /** @param format 0 raw; @param flags 16 memory only */
+  coreDump(domain: DomainRef, path: string, format: number, flags: number): Promise<void>;
+  /** Picture of the first screen. */
+  screenshot(domain: DomainRef): Promise<{ readonly mime: string; readonly data: Uint8Array }>;
+  startDirtyRateCalc(domain: DomainRef, seconds: number): Promise<void>;
+  /** SEV of the node. */
+  getSevInfo(): Promise<Params>;
+  getLaunchSecurityInfo(domain: DomainRef): Promise<Params>;
+  setLaunchSecurityState(
+    domain: DomainRef,
+    secret: { readonly header: string; readonly secret: string },
+  ): Promise<void>;
   setTime(domain: DomainRef, seconds: number, nanoseconds: number): Promise<void>;
   /** Only disks that have an error. */
   getDiskErrors(domain: DomainRef): Promise<readonly DiskError[]>;

@@ -49,7 +49,7 @@ describe('recorded syncs give the recorded calls and answers', () => {
     '%s',
     async (_name, { input, output }) => {
       using world = createDiskWorld({ ...input, hasDirectIo: input.config?.directIO ?? true });
-      const result = await runVector(input, createVectorPreparation(world, input));
+      const result = await runVector(input, createVectorPreparation(world, input), world);
       const steps = output.steps.slice(output.steps.length - input.steps.length);
       steps.forEach(({ trace, response }, i) => {
         const got = result.steps[i];

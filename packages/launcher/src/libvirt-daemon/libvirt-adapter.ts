@@ -65,6 +65,27 @@ export function libvirtPort(connection: Connection): LibvirtPort {
     shutdown: (ref, flags) => at(ref).shutdown(flags),
     destroy: (ref, flags) => at(ref).destroy(flags),
     undefine: (ref, flags) => at(ref).undefine(flags),
+    reset: (ref) => at(ref).reset(),
+    reboot: (ref, flags) => at(ref).reboot(flags),
+    async fsFreeze(ref) {
+      await at(ref).fsFreeze();
+    },
+    async fsThaw(ref) {
+      await at(ref).fsThaw();
+    },
+    coreDump: (ref, path, format, flags) => at(ref).coreDump(path, format, flags),
+    async screenshot(ref) {
+      const { mime, data } = await at(ref).screenshot();
+      return { mime: mime ?? '', data };
+    },
+    startDirtyRateCalc: (ref, seconds) => at(ref).startDirtyRateCalc(seconds),
+    getSevInfo: async () => paramsOf(await connection.getSevInfo()),
+    getLaunchSecurityInfo: async (ref) => paramsOf(await at(ref).getLaunchSecurityInfo()),
+    setLaunchSecurityState: (ref, { header, secret }) =>
+      at(ref).setLaunchSecurityState([
+        { field: 'sev-secret-header', type: 'string', value: header },
+        { field: 'sev-secret', type: 'string', value: secret },
+      ]),
     setTime: (ref, seconds, nanoseconds) => at(ref).setTime(BigInt(seconds), nanoseconds),
     getDiskErrors: async (ref) => (await at(ref).getDiskErrors()).filter(({ disk }) => disk !== ''),
     getJobInfo: (ref) => at(ref).getJobInfo(),

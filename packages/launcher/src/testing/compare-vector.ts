@@ -3,6 +3,7 @@ import type { TraceEntry } from './vector-types.ts';
 /** libvirt calls that change something; the others may be fewer or in another order. */
 const CHANGES: ReadonlySet<unknown> = new Set([
   ...['DomainDefineXML', 'CreateWithFlags', 'Suspend', 'Resume', 'ShutdownFlags', 'DestroyFlags', 'UndefineFlags'],
+  ...['Reset', 'Reboot', 'FSFreeze', 'FSThaw', 'CoreDumpWithFormat', 'StartDirtyRateCalc', 'SetLaunchSecurityState'],
   ...['SetTime', 'AttachDeviceFlags', 'DetachDeviceFlags', 'UpdateDeviceFlags', 'BlockResize'],
 ]);
 
@@ -22,7 +23,8 @@ function normalise(entry: TraceEntry): unknown {
     return { at, notify, eventType, domainJSON, eventJSON };
   }
   if (entry['agent'] !== undefined) return { at, agent: entry['agent'], command: entry['command'] };
-  return { at, libvirt: entry['libvirt'], flags: flagsOf(entry), xml: entry['xml'] };
+  const { libvirt, xml, to } = entry;
+  return { at, libvirt, flags: flagsOf(entry), xml, to };
 }
 
 function isBinding(entry: TraceEntry): boolean {

@@ -16,13 +16,22 @@ export interface FakeClock extends Clock {
 }
 
 const SETTLE_ROUNDS = 4;
+/** Rounds that are spent at most on file operations that do not end. */
+const SETTLE_LIMIT = 10_000;
+
+function isReadingFiles(): boolean {
+  return process.getActiveResourcesInfo().includes('FSReqPromise');
+}
 
 /** Creates a clock at a time. */
 export function createFakeClock(startMs: number): FakeClock {
   let nowMs = startMs;
   const sleepers = new Set<Sleeper>();
   async function settle(): Promise<void> {
-    for (let i = 0; i < SETTLE_ROUNDS; i++) await new Promise((resolve) => setImmediate(resolve));
+    for (let quiet = 0, i = 0; quiet < SETTLE_ROUNDS && i < SETTLE_LIMIT; i++) {
+      await new Promise((resolve) => setImmediate(resolve));
+      quiet = isReadingFiles() ? 0 : quiet + 1;
+    }
   }
   function next(): Sleeper | undefined {
     return [...sleepers].reduce<Sleeper | undefined>(

@@ -1,6 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import type { Domain, KubeVirtMetadata } from '@virtwire/vm-model';
 import { emptyDomain, parseJson, renderDomainJson } from '@virtwire/vm-model';
 import { cmdV1, createNotifySender, ProtoError } from '@virtwire/shared-proto';
@@ -9,6 +7,7 @@ import { createLogger } from '@virtwire/telemetry';
 import type { SyncOptions } from '../cmd-server/complete-options.ts';
 import { parseFlags } from '../config/flags.ts';
 import { launcherPaths } from '../config/paths.ts';
+import type { ToolPort } from '../disks/ports.ts';
 import type { ParamValue } from '../domain/libvirt-port.ts';
 import type { VmiPreparation } from '../domain/sync.ts';
 import { textOf } from '../errors.ts';
@@ -17,6 +16,7 @@ import { createHandlerLine } from '../events/notify-sender.ts';
 import { createGraph } from '../graph.ts';
 import type { MetadataCache } from '../metadata/cache.ts';
 import type { LauncherGraph } from '../graph.ts';
+import { createDiskWorld } from './disk-world.ts';
 import type { FakeClock } from './fake-clock.ts';
 import { createFakeClock } from './fake-clock.ts';
 import type { Script } from './scripted-libvirt.ts';
@@ -47,8 +47,15 @@ export interface VectorResult {
   readonly aliases: Readonly<Record<string, string>>;
 }
 
+/** Where a case plays: its file system and its tools. */
+export interface VectorWorld {
+  readonly root: string;
+  readonly deps: { readonly tools: ToolPort };
+}
+
 interface Runner {
   readonly input: VectorInput;
+  readonly root: string;
   readonly clock: FakeClock;
   readonly script: Script;
   readonly graph: LauncherGraph;
@@ -82,7 +89,11 @@ function notifyClient(script: Script, clock: FakeClock, record: (entry: TraceEnt
   };
 }
 
-function createRunner(input: VectorInput, root: string, preparation: VmiPreparation<SyncOptions>): Runner {
+function createRunner(
+  input: VectorInput,
+  { root, deps }: VectorWorld,
+  preparation: VmiPreparation<SyncOptions>,
+): Runner {
   const clock = createFakeClock(START_MS);
   const { config = {}, vmi } = input;
   const script: Script = { domain: null, answers: {}, agent: {}, guestInfo: undefined };
@@ -93,7 +104,7 @@ function createRunner(input: VectorInput, root: string, preparation: VmiPreparat
     runner?.trace.push(at === 0 ? entry : { at, ...entry });
   };
   const hasAgentDelays = input.guestInfo !== undefined || input.steps.some((step) => step.guestInfo !== undefined);
-  const libvirt = createScriptedLibvirt({ script, input, clock, record, hasAgentDelays });
+  const libvirt = createScriptedLibvirt({ script, input, root, clock, record, hasAgentDelays });
   const connect = async (): Promise<NotifyClient> => {
     await clock.sleep(NOTIFY_MS);
     const error = script.answers['NotifyConnect']?.shift()?.error;
@@ -111,6 +122,12 @@ function createRunner(input: VectorInput, root: string, preparation: VmiPreparat
   const flags = parseFlags([
     ...['--name', vmi.metadata.name, '--namespace', vmi.metadata.namespace, '--uid', vmi.metadata.uid],
     ...['--kubevirt-private-dir', join(root, '/var/run/kubevirt-private')],
+    ...[
+      '--hotplug-disk-dir',
+      join(root, '/var/run/kubevirt/hotplug-disks/'),
+      '--ovmf-path',
+      join(root, config.ovmfPath ?? '/ovmf'),
+    ],
     ...(config.runAsNonroot === false ? [] : ['--run-as-nonroot']),
     ...(config.vmStatsCollector === true ? ['--vm-stats-collector'] : []),
     ...['--qemu-agent-sys-interval', `${sys}s`, '--qemu-agent-file-interval', `${file}s`],
@@ -123,12 +140,13 @@ function createRunner(input: VectorInput, root: string, preparation: VmiPreparat
     guestLibvirt: libvirt,
     notify: createHandlerLine('', sender),
     preparation,
+    tools: deps.tools,
     clock,
     log,
     writeLine: () => undefined,
     podName: '',
   });
-  runner = { input, clock, script, graph, trace: [], startStep: () => (stepStartMs = clock.now()) };
+  runner = { input, root, clock, script, graph, trace: [], startStep: () => (stepStartMs = clock.now()) };
   return runner;
 }
 
@@ -178,14 +196,24 @@ function optionsOf(json: VectorOptions | undefined): cmdV1.VirtualMachineOptions
   });
 }
 
-async function callRpc({ graph, input }: Runner, step: VectorStep): Promise<unknown> {
+const BYTES_OPTIONS: ReadonlySet<string | undefined> = new Set(['InjectLaunchSecret', 'BackupVirtualMachine']);
+
+function requestOf({ input, root }: Runner, step: VectorStep): unknown {
+  const vmi = { vmiJson: Buffer.from(step.rawVmi ?? JSON.stringify(step.vmi ?? input.vmi)) };
+  const { dumpPath, ...request } = step.request ?? {};
+  if (typeof dumpPath === 'string') return { vmi, ...request, dumpPath: join(root, dumpPath) };
+  if (!BYTES_OPTIONS.has(step.rpc)) return { vmi, options: optionsOf(step.options ?? input.options), ...request };
+  const bytes = step.options === undefined ? '' : JSON.stringify(step.options);
+  return { vmi, options: Buffer.from(bytes), ...request };
+}
+
+async function callRpc(runner: Runner, step: VectorStep): Promise<unknown> {
   const rpc = step.rpc ?? '';
   const method = rpc.charAt(0).toLowerCase() + rpc.slice(1);
-  const handler = Reflect.get(graph.handlers, method) as ((request: unknown, context: unknown) => unknown) | undefined;
+  const handlers = runner.graph.handlers;
+  const handler = Reflect.get(handlers, method) as ((request: unknown, context: unknown) => unknown) | undefined;
   if (handler === undefined) throw new Error(`no method ${method}`);
-  const vmi = { vmiJson: Buffer.from(step.rawVmi ?? JSON.stringify(step.vmi ?? input.vmi)) };
-  const options = optionsOf(step.options ?? input.options);
-  return handler({ vmi, options, ...step.request }, { signal: new AbortController().signal });
+  return handler(requestOf(runner, step), { signal: new AbortController().signal });
 }
 
 async function runStep(runner: Runner, step: VectorStep): Promise<{ response?: unknown; error?: string }> {
@@ -226,19 +254,25 @@ const NO_PREPARATION: VmiPreparation<SyncOptions> = {
   beforeStart: () => Promise.resolve(),
 };
 
-/** Plays a case against the launcher's own objects; only libvirt, agent, notify server and clock are stand-ins. */
+/** Plays a case against the launcher's own objects; only libvirt, agent, notify server, tools and clock are stand-ins. */
 export async function runVector(
   input: VectorInput,
   preparation: VmiPreparation<SyncOptions> = NO_PREPARATION,
+  given?: VectorWorld,
 ): Promise<VectorResult> {
-  const root = mkdtempSync(join(tmpdir(), 'virtwire-launcher-vector-'));
+  if (given !== undefined) return play(input, preparation, given);
+  using world = createDiskWorld(input);
+  return await play(input, preparation, world);
+}
+
+async function play(
+  input: VectorInput,
+  preparation: VmiPreparation<SyncOptions>,
+  world: VectorWorld,
+): Promise<VectorResult> {
   const ending = new AbortController();
   try {
-    for (const [path, { content }] of Object.entries(input.files ?? {})) {
-      mkdirSync(dirname(join(root, path)), { recursive: true });
-      writeFileSync(join(root, path), content ?? '');
-    }
-    const runner = createRunner(input, root, preparation);
+    const runner = createRunner(input, world, preparation);
     const { graph, clock } = runner;
     applyChanges(runner, input, true);
     let isDeleteTold = false;
@@ -262,7 +296,6 @@ export async function runVector(
     };
   } finally {
     ending.abort();
-    rmSync(root, { recursive: true, force: true });
   }
 }
 

@@ -33,6 +33,8 @@ export interface Script {
 export interface ScriptedWorld {
   readonly script: Script;
   readonly input: VectorInput;
+  /** Where the pod's file system lies. */
+  readonly root: string;
   readonly clock: Clock;
   readonly record: (entry: TraceEntry) => void;
   /** The stand-in agent and guest info calls take their time, as in the family `launcher-agent`. */
@@ -134,6 +136,64 @@ class ScriptedLibvirt implements LibvirtPort {
   async undefine(_domain: DomainRef, flags: number): Promise<void> {
     await this.#change('UndefineFlags', { flags });
     this.#world.script.domain = null;
+  }
+
+  reset(): Promise<void> {
+    return this.#change('Reset', { flags: 0 });
+  }
+
+  reboot(_domain: DomainRef, flags: number): Promise<void> {
+    return this.#change('Reboot', { flags });
+  }
+
+  fsFreeze(): Promise<void> {
+    return this.#change('FSFreeze', { flags: 0 });
+  }
+
+  fsThaw(): Promise<void> {
+    return this.#change('FSThaw', { flags: 0 });
+  }
+
+  coreDump(_domain: DomainRef, to: string, _format: number, flags: number): Promise<void> {
+    return this.#change('CoreDumpWithFormat', { flags, to: to.replace(this.#world.root, '') });
+  }
+
+  async screenshot(): Promise<{ readonly mime: string; readonly data: Uint8Array }> {
+    const { result: data = '' } = await this.#answer('NewStream');
+    const { result: mime = '' } = await this.#answer('Screenshot');
+    return { mime: String(mime), data: Buffer.from(String(data)) };
+  }
+
+  startDirtyRateCalc(_domain: DomainRef, seconds: number): Promise<void> {
+    return this.#change('StartDirtyRateCalc', { flags: 0, seconds });
+  }
+
+  async getSevInfo(): Promise<Params> {
+    const { result } = await this.#answer('GetSEVInfo');
+    const { PDH, CertChain } = (result ?? {}) as Record<string, string>;
+    return new Map(Object.entries({ pdh: PDH ?? '', 'cert-chain': CertChain ?? '' }));
+  }
+
+  async getLaunchSecurityInfo(): Promise<Params> {
+    const { result } = await this.#answer('GetLaunchSecurityInfo');
+    const given = (result ?? {}) as Record<string, ParamValue>;
+    const names = {
+      'sev-measurement': 'SEVMeasurement',
+      'sev-api-major': 'SEVAPIMajor',
+      'sev-api-minor': 'SEVAPIMinor',
+      'sev-build-id': 'SEVBuildID',
+      'sev-policy': 'SEVPolicy',
+    };
+    return new Map(
+      Object.entries(names).flatMap(([param, field]) => {
+        const value = given[field];
+        return given[`${field}Set`] === true && value !== undefined ? [[param, value] as const] : [];
+      }),
+    );
+  }
+
+  setLaunchSecurityState(): Promise<void> {
+    return this.#change('SetLaunchSecurityState', { flags: 0 });
   }
 
   setTime(): Promise<void> {

@@ -73,6 +73,7 @@ export interface VectorInput extends ScriptChanges {
     readonly notifier?: boolean;
     readonly runAsNonroot?: boolean;
     readonly vmStatsCollector?: boolean;
+    readonly ovmfPath?: string;
     /** Seconds for sys, file, user, version, fsfreeze. */
     readonly agentIntervals?: readonly [number, number, number, number, number];
     readonly notifyDownUntilMs?: number;

@@ -1,0 +1,135 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { mkdir, chown, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { unwrap } from '@virtwire/shared-proto';
+import type { CmdClient } from '@virtwire/shared-proto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createVmi, hasGuest, provideKernel, requestOf } from './support/guest.ts';
+import type { LauncherPod } from './support/sandbox.ts';
+import { startLauncherPod } from './support/sandbox.ts';
+
+const UID = '7a1b2c3d-0000-4000-8000-000000000011';
+const FLAGS = ['--name', 'vm1', '--namespace', 'default', '--uid', UID, '--vm-stats-collector'];
+const bare = createVmi({ name: 'vm1', uid: UID, withGuest: true });
+const { domain } = bare.spec;
+const disks = [{ name: 'data', disk: { bus: 'virtio' as const } }];
+const vmi = {
+  ...bare,
+  spec: {
+    ...bare.spec,
+    domain: { ...domain, devices: { ...domain.devices, disks } },
+    volumes: [{ name: 'data', emptyDisk: { capacity: '64Mi' } }],
+  },
+};
+const { vmi: name } = requestOf(vmi);
+const PATIENT = { timeoutMs: 60_000 };
+
+describe.runIf(hasGuest)('operations on a guest with an agent (scripts/guest/build.sh)', { timeout: 240_000 }, () => {
+  let pod: LauncherPod;
+  let client: CmdClient;
+  const started: { pod?: LauncherPod; client?: CmdClient } = {};
+  const exec = async (Command: string, ...Args: string[]) =>
+    unwrap(await client.exec({ domainName: 'default_vm1', Command, Args, timeoutSeconds: 20 }, PATIENT));
+
+  beforeAll(async () => {
+    pod = await startLauncherPod([...FLAGS, '--qemu-fsfreeze-status-interval', '1s']);
+    started.pod = pod;
+    provideKernel(pod);
+    await pod.ear.open();
+    await pod.waitUntilReady();
+    client = await pod.connect();
+    started.client = client;
+    unwrap(await client.syncVirtualMachine(requestOf(vmi)));
+    await pod.waitForLog('GuestAgentLifecycle event state 1 with reason 2 received');
+  }, 200_000);
+
+  afterAll(async () => {
+    started.client?.close();
+    await started.pod?.[Symbol.asyncDispose]();
+  });
+
+  test('a command runs in the guest: output, exit code, arguments with quotes', async () => {
+    expect(await exec('/bin/sh', '-c', 'echo "a b"')).toMatchObject({ exitCode: 0, stdOut: 'a b\n' });
+    expect((await exec('/bin/sh', '-c', 'exit 3')).exitCode).toBe(3);
+    const slow = { domainName: 'default_vm1', Command: '/bin/sh', Args: ['-c', 'sleep 30'], timeoutSeconds: 1 };
+    const late = await client.exec(slow, PATIENT);
+    expect(late.ok ? '' : late.error.detail).toMatch(/^Timed out waiting for guest pid \[\d+\] for command/);
+    const never = await client.exec({ ...slow, timeoutSeconds: 0 }, PATIENT);
+    expect(never.ok).toBe(false);
+  });
+
+  test('file systems are frozen, as the agent says, and thawed', async () => {
+    const made = await exec('/bin/sh', '-c', 'mke2fs /dev/vda && mkdir -p /mnt && mount -t ext4 /dev/vda /mnt');
+    expect(made.exitCode).toBe(0);
+    unwrap(await client.freezeVirtualMachine({ vmi: name, unfreezeTimeoutSeconds: 0 }, PATIENT));
+    await pod.ear.hear('frozen', (e) => e.domain.Status.FSFreezeStatus.Status === 'frozen');
+    unwrap(await client.unfreezeVirtualMachine(requestOf(vmi), PATIENT));
+    const before = pod.ear.domains.length;
+    unwrap(await client.freezeVirtualMachine({ vmi: name, unfreezeTimeoutSeconds: 1 }, PATIENT));
+    await pod.waitForLog('Unfreeze was not called for vmi vm1 for more then 1s, initiating unfreeze');
+    await pod.ear.hear(
+      'thawed again',
+      (e) => pod.ear.domains.indexOf(e) >= before && e.domain.Status.FSFreezeStatus.Status === 'thawed',
+    );
+  });
+
+  test('a screenshot is a picture', async () => {
+    const { mime, data } = unwrap(await client.getScreenshot(requestOf(vmi), PATIENT));
+    expect(mime).toMatch(/^image\//);
+    expect(Buffer.from(data.subarray(0, 2)).toString('latin1')).toMatch(/^(P6|\x89P)$/);
+  });
+
+  test('the memory is dumped to a file that is a core, and older dumps go', async () => {
+    const dir = join(pod.shareDir, 'dumps');
+    await mkdir(dir);
+    await chown(dir, 107, 107);
+    await writeFile(join(dir, 'old.memory.dump'), '');
+    unwrap(
+      await client.virtualMachineMemoryDump(
+        { vmi: name, dumpPath: '/var/run/kubevirt/dumps/new.memory.dump' },
+        PATIENT,
+      ),
+    );
+    const { domain } = await pod.ear.hear(
+      'the dump',
+      (e) => e.domain.Spec.Metadata.KubeVirt.MemoryDump?.Completed === true,
+    );
+    const { FileName, FailureReason = '' } = domain.Spec.Metadata.KubeVirt.MemoryDump ?? {};
+    expect({ FileName, FailureReason }).toEqual({ FileName: 'new.memory.dump', FailureReason: '' });
+    expect(readdirSync(dir)).toEqual(['new.memory.dump']);
+    expect(readFileSync(join(dir, 'new.memory.dump')).subarray(1, 4).toString('latin1')).toBe('ELF');
+  });
+
+  test('the dirty rate is measured, also within all statistics', async () => {
+    expect(unwrap(await client.getDomainDirtyRateStats(undefined, PATIENT)).dirtyRateMbs).toBeGreaterThanOrEqual(0n);
+    const stats = await client.getVMStats({ domainStats: {}, dirtyRate: {}, guestGetOsInfo: {} }, PATIENT);
+    const { response, domainStats, guestGetOsInfo } = unwrap(stats);
+    expect(response?.success).toBe(true);
+    expect(JSON.parse(domainStats?.domainStats ?? '')).toMatchObject({ Name: 'default_vm1' });
+    expect(JSON.parse(guestGetOsInfo?.message ?? '')).toMatchObject({ return: { id: 'virtwire' } });
+  });
+
+  test('without SEV the answers say so', async () => {
+    const measurement = await client.getLaunchMeasurement(requestOf(vmi), PATIENT);
+    expect(measurement.ok ? '' : measurement.error.detail).not.toBe('');
+    const info = await client.getSEVInfo(undefined, PATIENT);
+    expect(info.ok ? '' : info.error.detail).toMatch(/SEV|support/);
+    const inject = await client.injectLaunchSecret({ vmi: name, options: Buffer.from('{"header":"x"}') }, PATIENT);
+    expect(inject.ok ? '' : inject.error.detail).toBe('Secret is required');
+  });
+
+  test('the guest boots again after a reset', async () => {
+    const bootId = (await exec('/bin/cat', '/proc/sys/kernel/random/boot_id')).stdOut;
+    unwrap(await client.resetVirtualMachine(requestOf(vmi), PATIENT));
+    await expect
+      .poll(
+        async () => {
+          const ask = { domainName: 'default_vm1', Command: '/bin/cat', Args: ['/proc/sys/kernel/random/boot_id'] };
+          const answer = await client.exec({ ...ask, timeoutSeconds: 5 }, PATIENT);
+          return answer.ok ? answer.value.stdOut : bootId;
+        },
+        { timeout: 120_000, interval: 500 },
+      )
+      .not.toBe(bootId);
+  });
+});

@@ -20,11 +20,6 @@ type Step = VectorOutput['steps'][number];
 /** What a launcher says to a request that it cannot carry out yet. */
 const UNSUPPORTED = / not supported (?:by this launcher )?yet/;
 
-/** Calls that change the devices of a running VM. */
-const DEVICE_CALLS: ReadonlySet<unknown> = new Set([
-  ...['AttachDeviceFlags', 'DetachDeviceFlags', 'UpdateDeviceFlags', 'BlockResize', 'GetBlockInfo'],
-]);
-
 /** What protobuf's JSON leaves out. */
 const EMPTY: ReadonlySet<unknown> = new Set(['', undefined, 0]);
 
@@ -54,8 +49,6 @@ export async function* runLauncher(files: Files): AsyncIterable<CaseResult> {
 
 function obstacle(input: PreparedInput, output: VectorOutput): string | undefined {
   if (output.steps.some(({ panic }) => panic !== undefined)) return 'the recorded launcher crashed';
-  const calls = output.steps.flatMap(({ trace }) => trace ?? []);
-  if (calls.some(({ libvirt }) => DEVICE_CALLS.has(libvirt))) return 'devices of a running VM are not changed yet';
   if (output.after.metadata['Backup'] !== undefined) return 'backups are not supported yet';
   const needsDevices = Object.values(input.files ?? {}).some((file) => 'block' in file && file.block);
   return needsDevices ? 'needs device nodes' : undefined;

@@ -1,3 +1,4 @@
+import { emptyDomain } from '@virtwire/vm-model';
 import type { DomainSpec, Vmi } from '@virtwire/vm-model';
 
 import type { Circumstances, ConverterOptions } from '../converter/circumstances.ts';
@@ -9,6 +10,7 @@ import type { VmiPreparation } from '../domain/sync.ts';
 import type { CloudInitData } from './cloud-init-source.ts';
 import { needsDefinedDomain } from './cloud-init-image.ts';
 import { linkImageVolumes } from './image-volumes.ts';
+import { createDiskPlug } from './plug.ts';
 import type { DiskDeps } from './ports.ts';
 import { type TrackingDeps, ensureTrackingOverlays } from './tracking-overlays.ts';
 import { type PreStartHooks, prepareDisks, prepareStart } from './prepare.ts';
@@ -65,6 +67,14 @@ export function createVmiPreparation(
   }
 
   return {
+    devices: {
+      ...createDiskPlug(deps),
+      async completeInterfaces(vmi, Interfaces, options) {
+        const spec = emptyDomain().Spec;
+        const given = { ...spec, Devices: { ...spec.Devices, Interfaces: [...Interfaces] } };
+        return (await deps.prepareNetwork(vmi, given, options)).Devices.Interfaces ?? [];
+      },
+    },
     async convert(vmi, options) {
       // Left over from a sync that failed.
       await earlyImage?.catch(() => undefined);

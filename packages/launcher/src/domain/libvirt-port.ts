@@ -34,6 +34,13 @@ export interface DomainJob {
   readonly params: Params;
 }
 
+/** Sizes of a disk in bytes: what the guest sees, what is used, what there is. */
+export interface BlockInfo {
+  readonly capacity: bigint;
+  readonly allocation: bigint;
+  readonly physical: bigint;
+}
+
 /** What the launcher asks of libvirt. What libvirt itself refuses is a `LibvirtCallError`. */
 export interface LibvirtPort {
   /** @throws a libvirt error with code 42 when there is no such domain */
@@ -54,6 +61,14 @@ export interface LibvirtPort {
   /** @param flags 1 ACPI power button, 2 guest agent */
   reboot(domain: DomainRef, flags: number): Promise<void>;
   undefine(domain: DomainRef, flags: number): Promise<void>;
+  /** @param flags 1 live, 2 config */
+  attachDevice(domain: DomainRef, xml: string, flags: number): Promise<void>;
+  /** The guest may take its time to let go. */
+  detachDevice(domain: DomainRef, xml: string, flags: number): Promise<void>;
+  updateDevice(domain: DomainRef, xml: string, flags: number): Promise<void>;
+  getBlockInfo(domain: DomainRef, path: string): Promise<BlockInfo>;
+  /** @param flags 1 size in bytes, 2 size of the device */
+  blockResize(domain: DomainRef, path: string, size: bigint, flags: number): Promise<void>;
   /** Freezes all file systems of the guest. */
   fsFreeze(domain: DomainRef): Promise<void>;
   fsThaw(domain: DomainRef): Promise<void>;

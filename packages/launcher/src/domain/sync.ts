@@ -2,7 +2,7 @@ import { domainName } from '@virtwire/vm-model';
 import type { DomainSpec, Vmi } from '@virtwire/vm-model';
 import { startSpan } from '@virtwire/telemetry';
 import type { Logger } from '@virtwire/telemetry';
-import { LauncherError, textOf } from '../errors.ts';
+import { textOf } from '../errors.ts';
 import type { MetadataCache } from '../metadata/cache.ts';
 import { decideStartMode, decideSync } from './decide-sync.ts';
 import type { DomainDefiner } from './define.ts';
@@ -11,7 +11,8 @@ import { aliasesOf } from './hotplug-ports.ts';
 import type { DomainRef, LibvirtPort } from './libvirt-port.ts';
 import type { Mutex } from './mutex.ts';
 import type { PausedSet } from './paused-set.ts';
-import { listPendingChanges } from './pending-changes.ts';
+import type { DevicePreparation, DeviceUpdaterDeps } from './update-devices.ts';
+import { updateDevices } from './update-devices.ts';
 
 const DEFAULT_GRACE_PERIOD_SECONDS = 30;
 /** What Go's strconv.ParseBool takes for true. */
@@ -20,6 +21,8 @@ const PROBE_PAUSE_ANNOTATION = 'kubevirt.io/pause-guest-agent-probes';
 
 /** Turns a VMI into a domain that can start. `O` are the options of the request. */
 export interface VmiPreparation<O> {
+  /** For devices that come, change and go while the VM runs. */
+  readonly devices: DevicePreparation<O>;
   /** The domain that the VMI asks for. */
   convert(vmi: Vmi, options: O | undefined): Promise<DomainSpec>;
   /** Makes everything that the domain refers to, once, before it is defined; returns it completed. */
@@ -30,7 +33,8 @@ export interface VmiPreparation<O> {
 
 /** What a sync needs. */
 export interface SyncDeps<O> {
-  readonly libvirt: Pick<LibvirtPort, 'lookupDomainByName' | 'getState' | 'getXml' | 'create' | 'resume'>;
+  readonly libvirt: Pick<LibvirtPort, 'lookupDomainByName' | 'getState' | 'getXml' | 'create' | 'resume'> &
+    DeviceUpdaterDeps<O>['libvirt'];
   readonly preparation: VmiPreparation<O>;
   readonly definer: DomainDefiner;
   readonly metadata: MetadataCache;
@@ -101,7 +105,7 @@ class LibvirtDomainSync<O> implements DomainSync<O> {
     const found = await findDomain(this.#deps.libvirt, domainName(vmi.metadata.namespace, vmi.metadata.name));
     const ref = found ?? (await this.#define(vmi, wanted, options, log));
     await this.#bringUp(vmi, ref, log);
-    await this.#update(vmi, ref, wanted, log);
+    await this.#update(vmi, ref, wanted, options, log);
   }
 
   async #convert(vmi: Vmi, options: O | undefined, log: Logger): Promise<DomainSpec> {
@@ -165,15 +169,12 @@ class LibvirtDomainSync<O> implements DomainSync<O> {
     }
   }
 
-  async #update(vmi: Vmi, ref: DomainRef, wanted: DomainSpec, log: Logger): Promise<void> {
-    const { libvirt, parseSpec, hotplugDir } = this.#deps;
-    const live = parseSpec(await libvirt.getXml(ref, 0));
-    const changes = listPendingChanges(vmi, live, wanted, hotplugDir);
-    if (changes.length > 0) {
-      const text = `changing devices of a running VM is not supported yet: ${changes.join(', ')}`;
-      throw new LauncherError('NotSupportedYet', text);
-    }
-    this.#aliases = aliasesOf(live);
+  async #update(vmi: Vmi, domain: DomainRef, wanted: DomainSpec, options: O | undefined, log: Logger): Promise<void> {
+    const { libvirt, preparation, parseSpec, hotplugDir } = this.#deps;
+    const live = parseSpec(await libvirt.getXml(domain, 0));
+    const update = { vmi, domain, live, wanted, options, log };
+    const isChanged = await updateDevices({ libvirt, devices: preparation.devices, hotplugDir }, update);
+    this.#aliases = aliasesOf(isChanged ? parseSpec(await libvirt.getXml(domain, 0)) : live);
     this.#updateGracePeriod(gracePeriodOf(vmi), log);
     this.#areProbesPaused = GO_TRUE.test(vmi.metadata.annotations?.[PROBE_PAUSE_ANNOTATION] ?? '');
   }

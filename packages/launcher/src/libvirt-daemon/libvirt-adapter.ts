@@ -65,6 +65,11 @@ export function libvirtPort(connection: Connection): LibvirtPort {
     shutdown: (ref, flags) => at(ref).shutdown(flags),
     destroy: (ref, flags) => at(ref).destroy(flags),
     undefine: (ref, flags) => at(ref).undefine(flags),
+    attachDevice: (ref, xml, flags) => at(ref).attachDevice(xml, flags),
+    detachDevice: (ref, xml, flags) => at(ref).detachDevice(xml, flags),
+    updateDevice: (ref, xml, flags) => at(ref).updateDevice(xml, flags),
+    getBlockInfo: (ref, path) => at(ref).getBlockInfo(path),
+    blockResize: (ref, path, size, flags) => at(ref).blockResize(path, size, flags),
     reset: (ref) => at(ref).reset(),
     reboot: (ref, flags) => at(ref).reboot(flags),
     async fsFreeze(ref) {

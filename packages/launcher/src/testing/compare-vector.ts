@@ -15,6 +15,15 @@ function flagsOf(entry: TraceEntry): unknown {
   return typeof flags === 'object' && flags !== null && 'value' in flags ? flags.value : flags;
 }
 
+/** KubeVirt passes devices in lower case, with records of its own that libvirt skips. */
+function deviceXml({ libvirt, xml }: TraceEntry): unknown {
+  if (typeof xml !== 'string' || !/^(?:Attach|Detach|Update)Device/.test(String(libvirt))) return xml;
+  return xml
+    .toLowerCase()
+    .replaceAll(/<(filesystemoverhead|capacity)>[^<]*<\/\1>/g, '')
+    .replaceAll('<current unit="">0</current>', '');
+}
+
 function normalise(entry: TraceEntry): unknown {
   const at = Math.round((entry.at ?? 0) / TICK_MS) * TICK_MS;
   if (entry['notify'] === 'connect') return { at, connect: entry['error'] === undefined ? 'ok' : 'failed' };
@@ -23,8 +32,8 @@ function normalise(entry: TraceEntry): unknown {
     return { at, notify, eventType, domainJSON, eventJSON };
   }
   if (entry['agent'] !== undefined) return { at, agent: entry['agent'], command: entry['command'] };
-  const { libvirt, xml, to } = entry;
-  return { at, libvirt, flags: flagsOf(entry), xml, to };
+  const { libvirt, to, disk, size } = entry;
+  return { at, libvirt, flags: flagsOf(entry), xml: deviceXml(entry), to, disk, size };
 }
 
 function isBinding(entry: TraceEntry): boolean {

@@ -20,7 +20,7 @@ const SETTLE_ROUNDS = 4;
 const SETTLE_LIMIT = 10_000;
 
 function isReadingFiles(): boolean {
-  return process.getActiveResourcesInfo().includes('FSReqPromise');
+  return process.getActiveResourcesInfo().some((resource) => resource.startsWith('FSReq'));
 }
 
 /** Creates a clock at a time. */

@@ -249,6 +249,13 @@ function metadataOf(graph: LauncherGraph): Record<string, unknown> {
 }
 
 const NO_PREPARATION: VmiPreparation<SyncOptions> = {
+  devices: {
+    isReady: () => Promise.resolve(false),
+    completeDisk: () => raise({ text: 'this family plugs nothing' }),
+    discardDisk: () => Promise.resolve(),
+    growth: () => Promise.resolve(undefined),
+    completeInterfaces: () => raise({ text: 'this family plugs nothing' }),
+  },
   convert: () => raise({ text: 'this family converts nothing' }),
   preStart: () => raise({ text: 'this family prepares nothing' }),
   beforeStart: () => Promise.resolve(),

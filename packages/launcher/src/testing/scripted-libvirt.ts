@@ -1,5 +1,6 @@
 import type { Clock } from '../config/clock.ts';
 import type {
+  BlockInfo,
   DiskError,
   DomainJob,
   DomainRef,
@@ -110,7 +111,7 @@ class ScriptedLibvirt implements LibvirtPort {
     const { xml } = await this.#answer('GetXMLDesc', { flags });
     const domain = this.#exists();
     const special = flags === 2 ? domain.inactiveXml : flags === 8 ? domain.migratableXml : undefined;
-    return xml ?? special ?? domain.xml ?? '';
+    return this.#atRoot(xml ?? special ?? domain.xml ?? '');
   }
 
   create(_domain: DomainRef, flags: number): Promise<void> {
@@ -136,6 +137,28 @@ class ScriptedLibvirt implements LibvirtPort {
   async undefine(_domain: DomainRef, flags: number): Promise<void> {
     await this.#change('UndefineFlags', { flags });
     this.#world.script.domain = null;
+  }
+
+  attachDevice(_domain: DomainRef, xml: string, flags: number): Promise<void> {
+    return this.#change('AttachDeviceFlags', { flags, xml });
+  }
+
+  detachDevice(_domain: DomainRef, xml: string, flags: number): Promise<void> {
+    return this.#change('DetachDeviceFlags', { flags, xml });
+  }
+
+  updateDevice(_domain: DomainRef, xml: string, flags: number): Promise<void> {
+    return this.#change('UpdateDeviceFlags', { flags, xml });
+  }
+
+  async getBlockInfo(): Promise<BlockInfo> {
+    const { result } = await this.#answer('GetBlockInfo');
+    const { Capacity = 0, Physical = 0, Allocation = 0 } = (result ?? {}) as Record<string, number>;
+    return { capacity: BigInt(Capacity), physical: BigInt(Physical), allocation: BigInt(Allocation) };
+  }
+
+  blockResize(_domain: DomainRef, path: string, size: bigint, flags: number): Promise<void> {
+    return this.#change('BlockResize', { flags, disk: path.replace(this.#world.root, ''), size: Number(size) });
   }
 
   reset(): Promise<void> {
@@ -261,6 +284,14 @@ class ScriptedLibvirt implements LibvirtPort {
 
   getDomainCapabilities(): Promise<string> {
     return Promise.resolve('');
+  }
+
+  /** Disks that come and go lie below the case's root. */
+  #atRoot(xml: string): string {
+    const { root } = this.#world;
+    return xml.includes(root)
+      ? xml
+      : xml.replaceAll('"/var/run/kubevirt/hotplug-disks/', `"${root}/var/run/kubevirt/hotplug-disks/`);
   }
 
   #ref(): DomainRef {

@@ -1,3 +1,4 @@
+import { mkdirSync } from 'node:fs';
 import { createLogger } from '@virtwire/telemetry';
 import type { Vmi } from '@virtwire/vm-model';
 import type { SyncOptions } from '../cmd-server/complete-options.ts';
@@ -19,6 +20,7 @@ export type PreparedInput = VectorInput &
       readonly podCPUSet?: readonly number[];
     };
     readonly noHypervisorDevice?: boolean;
+    readonly links?: readonly { readonly name: string; readonly mac?: string; readonly mtu?: number }[];
   };
 
 /** The links that every case has. */
@@ -30,6 +32,11 @@ const LINKS: PodLinks = {
   addresses: [],
 };
 
+function linksOf({ links = [] }: PreparedInput): PodLinks {
+  const others = links.map(({ name, mac = '', mtu = 1500 }, i) => ({ index: 4 + i, name, mac, mtu }));
+  return { ...LINKS, links: [...LINKS.links, ...(others as unknown as PodLinks['links'])] };
+}
+
 /** The launcher's own preparation in a case's file system, with recorded tools and the links of the recording. */
 export function createVectorPreparation(world: DiskWorld, input: PreparedInput): VmiPreparation<SyncOptions> {
   const { hostArchitecture, hypervisor, environment } = circumstancesFromJson(
@@ -37,14 +44,15 @@ export function createVectorPreparation(world: DiskWorld, input: PreparedInput):
     {},
     undefined,
   );
+  mkdirSync(world.deps.paths.privateDir, { recursive: true });
   const network = createGuestNetwork(
     {
       log: createLogger('virt-launcher', { destination: { write: () => undefined } }),
       onFailure: () => undefined,
-      readLinks: () => LINKS,
+      readLinks: () => linksOf(input),
       startServers: () => Promise.resolve([]),
     },
-    { privateDir: world.root, resolvConfPath: '/etc/resolv.conf', hostname: 'vm' },
+    { privateDir: world.deps.paths.privateDir, resolvConfPath: '/etc/resolv.conf', hostname: 'vm' },
   );
   return createVmiPreparation(
     {

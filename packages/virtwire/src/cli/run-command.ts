@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import type { Vmi } from '@virtwire/vm-model';
 import type { VmiKey } from '../controller/store.ts';
 import { keyOf } from '../controller/store.ts';
@@ -6,8 +5,8 @@ import { deleting } from '../controller/vmi-changes.ts';
 import { hasCode, VirtwireError } from '../errors.ts';
 import { checkManifest } from '../manifest/check.ts';
 import type { ManifestVmi } from '../manifest/parse.ts';
-import { parseManifest } from '../manifest/parse.ts';
 import { manifestError } from '../manifest/problem.ts';
+import { readManifest } from '../manifest/read.ts';
 import { openNode } from '../node/standalone-node.ts';
 import type { StandaloneNode } from '../node/standalone-node.ts';
 import { openEventFiles } from '../state/event-files.ts';
@@ -39,14 +38,7 @@ export interface RunRequest {
  * @throws {VirtwireError} `BadManifest` with file, field and remedy.
  */
 export function loadManifest(file: string, layout: NodeLayout): ManifestVmi {
-  let text: string;
-  try {
-    text = readFileSync(file, 'utf8');
-  } catch (caught) {
-    if (hasCode(caught, 'ENOENT')) throw new VirtwireError('BadManifest', `${file}: no such file`);
-    throw VirtwireError.from(caught, 'BadManifest', `cannot read ${file}`);
-  }
-  const { vmis, problems } = parseManifest(file, text);
+  const { vmis, problems } = readManifest(file);
   const [problem, ...more] = problems;
   if (problem !== undefined) throw manifestError([problem, ...more]);
   const [manifest, second] = vmis;

@@ -1,13 +1,15 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { stringify } from 'yaml';
+import { parse, stringify } from 'yaml';
 import { checkManifest } from './check.ts';
 import { findVmFiles } from './files.ts';
 import { parseManifest } from './parse.ts';
 import { renderProblem } from './problem.ts';
 import type { Problem } from './problem.ts';
+import { readManifest } from './read.ts';
 
 let dir = '';
 beforeEach(() => {
@@ -67,6 +69,12 @@ test.each<[string, string, string]>([
   ['another kind', manifest({ kind: 'Pod' }), 'DIR/vm.yaml: kind must be VirtualMachineInstance'],
   ['no object', '- 1', 'DIR/vm.yaml: is no VirtualMachineInstance'],
   ['a bad name', manifest({ name: 'Not_OK' }), 'DIR/vm.yaml: metadata.name: "Not_OK" is no name'],
+  ['a missing name', manifest().replace('name: vm1', 'labels: {}'), 'DIR/vm.yaml: metadata.name: is missing'],
+  [
+    'an alias within its own anchor',
+    'apiVersion: kubevirt.io/v1\nkind: VirtualMachineInstance\nmetadata: { name: a }\nspec: &s { domain: {}, more: *s }\n',
+    'DIR/vm.yaml: bad YAML: an alias stands within what it stands for',
+  ],
   ['a bad quantity', manifest({ memory: '64Megs' }), 'DIR/vm.yaml: spec.domain.memory.guest: "64Megs" is no quantity'],
   [
     'a disk without volume',
@@ -190,3 +198,80 @@ test('a path of the kernel that is no text is told with its field', () => {
     ]),
   );
 });
+
+/** A good VMI with one field of another value. */
+function withField(path: string, value: unknown): string {
+  const vmi = parse(manifest()) as Record<string, unknown>;
+  const names = path.split('.');
+  const last = names.pop() ?? '';
+  let at: Record<string, unknown> = vmi;
+  for (const name of names) at = (at[name] ??= {}) as Record<string, unknown>;
+  at[last] = value;
+  return stringify(vmi);
+}
+
+test.each<[path: string, value: unknown, field: string, what: string]>([
+  ['spec.domain.cpu.cores', 'two', '', 'must be a whole number, 0 or more, not "two"'],
+  ['spec.domain.cpu.cores', 1.5, '', 'must be a whole number, 0 or more, not 1.5'],
+  ['spec.terminationGracePeriodSeconds', 'x', '', 'must be a whole number of seconds, 0 or more, not "x"'],
+  ['metadata.labels', 5, '', 'must be an object, not 5'],
+  ['metadata.labels.a', 5, '', 'must be text, not 5'],
+  ['metadata.annotations', ['a'], '', 'must be an object, not a list'],
+  ['spec.domain.machine', [], '', 'must be an object, not a list'],
+  ['spec.domain.devices.disks.0.disk', true, 'spec.domain.devices.disks[0].disk', 'must be an object, not true'],
+  ['spec.domain.devices.interfaces.0.ports', 'str', 'spec.domain.devices.interfaces[0].ports', 'must be a list'],
+  [
+    'spec.domain.devices.interfaces.0.ports',
+    [{ port: '80' }],
+    'spec.domain.devices.interfaces[0].ports[0].port',
+    'must be a whole number from 1 to 65535, not "80"',
+  ],
+  ['spec.domain.devices.disks.0', null, 'spec.domain.devices.disks[0]', 'is empty'],
+  ['spec.domain.memory.guest', -1, '', '-1 is less than nothing'],
+  ['spec.domain.memory.guest', ['64Mi'], '', 'must be an amount such as 512Mi, not a list'],
+  ['spec.domain.memory', '64Mi', '', 'must be an object, not "64Mi"'],
+  ['spec.domain.features.acpi.enabled', 'yes', '', 'must be true or false, not "yes"'],
+  ['spec.volumes.0.containerDisk.path', 5, 'spec.volumes[0].containerDisk.path', 'must be text, not 5'],
+  [
+    'spec.volumes',
+    [{ name: 'root', persistentVolumeClaim: { claimName: 5 } }],
+    'spec.volumes[0].persistentVolumeClaim.claimName',
+    'must be text',
+  ],
+])('%s: %j is one line with file and field before a start, not a failure during it', (path, value, field, what) => {
+  const problems = problemsOf(withField(path, value));
+  expect(problems).toHaveLength(1);
+  expect(problems[0]).toContain(`DIR/vm.yaml: ${field === '' ? path : field}: ${what}`);
+});
+
+test.each<[path: string, value: unknown]>([
+  ['spec.domain.future', [1]],
+  ['spec.domain.cpu.future', 'x'],
+  ['metadata.labels', null],
+  ['spec.domain.cpu', null],
+  ['spec.domain.memory.guest', 67_108_864],
+])('%s: %j is accepted: not set, or not known here', (path, value) => {
+  expect(problemsOf(withField(path, value))).toEqual([]);
+});
+
+test.each<[string, () => string, string]>([
+  ['a pipe that nobody writes to', pipe, 'is no manifest: it is no plain file'],
+  ['a device without end', () => '/dev/zero', 'is no manifest: it is no plain file'],
+  ['a directory', () => dir, 'is no manifest: it is a directory'],
+  ['a file of 5 MiB', large, 'is no manifest: it is larger than 4 MiB'],
+  ['a file that there is not', () => join(dir, 'none.yaml'), 'no such file'],
+])('%s as manifest is refused in one line and not read', (_title, make, what) => {
+  const path = make();
+  expect(readManifest(path)).toEqual({ vmis: [], problems: [{ where: path, field: '', what }] });
+});
+
+function pipe(): string {
+  execFileSync('mkfifo', [join(dir, 'pipe')]);
+  return join(dir, 'pipe');
+}
+
+function large(): string {
+  writeFileSync(join(dir, 'large.yaml'), '');
+  truncateSync(join(dir, 'large.yaml'), 5 << 20);
+  return join(dir, 'large.yaml');
+}

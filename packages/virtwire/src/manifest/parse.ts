@@ -46,7 +46,9 @@ function vmiFields(document: Fields): Fields | string {
 function checkNames(vmi: Vmi, where: string): Problem[] {
   const { name, namespace } = vmi.metadata;
   const problems: Problem[] = [];
-  if (typeof name !== 'string' || name.length > MAX_NAME || !NAME.test(name)) {
+  if (!name) {
+    problems.push({ where, field: 'metadata.name', what: 'is missing: name the VM, with a-z, 0-9, - and .' });
+  } else if (typeof name !== 'string' || name.length > MAX_NAME || !NAME.test(name)) {
     problems.push({ where, field: 'metadata.name', what: `"${name}" is no name: use a-z, 0-9, - and .` });
   }
   if (
@@ -66,8 +68,14 @@ function readDocument(file: string, index: number, value: unknown): { vmi: Vmi }
   if (typeof fields === 'string') return { where, field: '', what: fields };
   if (!isFields(fields['spec'])) return { where, field: 'spec', what: 'is missing' };
   if (!isFields(fields['spec']['domain'])) return { where, field: 'spec.domain', what: 'is missing' };
+  let json: string;
   try {
-    const vmi = parseVmiJson(JSON.stringify({ ...fields, status: undefined }));
+    json = JSON.stringify({ ...fields, status: undefined });
+  } catch {
+    return { where, field: '', what: 'bad YAML: an alias stands within what it stands for, or lists nest too deeply' };
+  }
+  try {
+    const vmi = parseVmiJson(json);
     vmi.metadata.namespace ||= 'default';
     return { vmi };
   } catch (caught) {

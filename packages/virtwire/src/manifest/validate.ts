@@ -1,6 +1,8 @@
 import { parseQuantity, volumeKind } from '@virtwire/vm-model';
 import type { Quantity, Vmi, Volume } from '@virtwire/vm-model';
 import type { Problem } from './problem.ts';
+import type { Report } from './rules.ts';
+import { checkTypes } from './types.ts';
 
 /** What may stand behind a volume on a node without Kubernetes. */
 const VOLUME_KINDS: ReadonlySet<string> = new Set([
@@ -13,11 +15,11 @@ const VOLUME_KINDS: ReadonlySet<string> = new Set([
   'cloudInitConfigDrive',
 ]);
 
-type Report = (field: string, what: string) => void;
-
 function checkQuantity(report: Report, field: string, quantity: Quantity | undefined): void {
-  if (quantity === undefined || parseQuantity(quantity) !== undefined) return;
-  report(field, `"${quantity}" is no quantity: write for example 512Mi, 2Gi or 500m`);
+  if (quantity === undefined) return;
+  const parsed = parseQuantity(quantity);
+  if (parsed === undefined) report(field, `"${quantity}" is no quantity: write for example 512Mi, 2Gi or 500m`);
+  else if (parsed.nano < 0n) report(field, `${quantity} is less than nothing: write for example 512Mi, 2Gi or 500m`);
 }
 
 function checkQuantities(report: Report, { spec }: Vmi): void {
@@ -114,17 +116,7 @@ function checkNetworks(report: Report, { spec }: Vmi): void {
 export function validateVmi(file: string, vmi: Vmi): Problem[] {
   const problems: Problem[] = [];
   const report: Report = (field, what) => void problems.push({ where: file, field, what });
-  const lists: readonly [string, unknown][] = [
-    ['spec.volumes', vmi.spec.volumes],
-    ['spec.networks', vmi.spec.networks],
-    ['spec.domain.devices.disks', vmi.spec.domain.devices.disks],
-    ['spec.domain.devices.interfaces', vmi.spec.domain.devices.interfaces],
-  ];
-  for (const [field, list] of lists) {
-    if (list === undefined) continue;
-    const isList = Array.isArray(list) && list.every((entry) => typeof entry === 'object' && entry !== null);
-    if (!isList) report(field, 'must be a list of objects');
-  }
+  checkTypes(report, vmi);
   if (problems.length > 0) return problems;
   checkQuantities(report, vmi);
   checkDisks(report, vmi);

@@ -1,12 +1,11 @@
 import { createHash } from 'node:crypto';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { VmiKey } from '../controller/store.ts';
 import { keyOf } from '../controller/store.ts';
-import { errorText } from '../errors.ts';
-import { parseManifest } from '../manifest/parse.ts';
 import type { ManifestVmi } from '../manifest/parse.ts';
 import type { Problem } from '../manifest/problem.ts';
+import { readManifest } from '../manifest/read.ts';
 import { validateVmi } from '../manifest/validate.ts';
 
 /** A VM that a directory of manifests asks for. */
@@ -35,7 +34,7 @@ export function readManifests(directory: string): ManifestSet {
   );
   for (const name of names.sort()) {
     const file = join(directory, name);
-    const read = readFile(file);
+    const read = readManifest(file);
     hasFaultyFiles ||= read.problems.length > 0;
     problems.push(...read.problems);
     for (const manifest of read.vmis) {
@@ -56,14 +55,6 @@ export function readManifests(directory: string): ManifestSet {
     }
   }
   return { wanted, problems, hasFaultyFiles };
-}
-
-function readFile(file: string): { readonly vmis: readonly ManifestVmi[]; readonly problems: readonly Problem[] } {
-  try {
-    return parseManifest(file, readFileSync(file, 'utf8'));
-  } catch (caught) {
-    return { vmis: [], problems: [{ where: file, field: '', what: errorText(caught) }] };
-  }
 }
 
 function hashOf({ vmi }: ManifestVmi): string {

@@ -7,22 +7,23 @@ import { deleting } from '../controller/vmi-changes.ts';
 import { errorText, hasCode, VirtwireError } from '../errors.ts';
 import { findVmFiles } from '../manifest/files.ts';
 import { renderProblem } from '../manifest/problem.ts';
-import type { Problem } from '../manifest/problem.ts';
 import type { KeepStep } from './keep-decide.ts';
 import { decideKeep } from './keep-decide.ts';
+import { LookTimer } from './look-timer.ts';
 import type { ManifestSet, WantedVm } from './manifest-set.ts';
 import { readManifests } from './manifest-set.ts';
 import type { StandaloneNode } from './standalone-node.ts';
+import { ToldLines } from './told.ts';
 
 /** Annotation of a stored VMI: hash of the manifest that it was made from. */
 const HASH_ANNOTATION = 'virtwire.io/manifest-hash';
-const LOOK_AGAIN_MS = 2_000;
-/** Editors write a file in several steps. */
-const SETTLE_MS = 150;
+
+/** What of a node a keeper needs. */
+export type KeptNode = Pick<StandaloneNode, 'store' | 'layout' | 'admit'>;
 
 /** What a keeper works with. */
 export interface KeeperDeps {
-  readonly node: StandaloneNode;
+  readonly node: KeptNode;
   readonly manifestsDir: string;
   /** File that remembers, over restarts, which VMs were stopped or shut themselves down. */
   readonly settledFile: string;
@@ -42,10 +43,12 @@ export class Keeper implements Disposable {
   readonly #deps: KeeperDeps;
   readonly #settled: Map<VmiKey, string>;
   readonly #failures = new Map<VmiKey, Failures>();
-  readonly #told = new Set<string>();
+  /** What is wrong with the directory and its manifests. */
+  readonly #toldOfAll = new ToldLines();
+  /** What is wrong with one VM. */
+  readonly #toldOfVm = new ToldLines();
   readonly #watches = new DisposableStack();
-  #timer: NodeJS.Timeout | undefined;
-  #busy: Promise<void> = Promise.resolve();
+  readonly #timer = new LookTimer(() => this.#look());
   #isStopped = false;
 
   constructor(deps: KeeperDeps) {
@@ -57,52 +60,46 @@ export class Keeper implements Disposable {
   start(): void {
     const { manifestsDir, node } = this.#deps;
     if (!existsSync(manifestsDir)) throw new VirtwireError('Usage', `--manifests ${manifestsDir}: no such directory`);
-    const watcher = watch(manifestsDir, () => this.#soon(SETTLE_MS));
+    const watcher = watch(manifestsDir, () => this.#timer.soon());
     this.#watches.defer(() => watcher.close());
-    this.#watches.use(node.store.watch(() => this.#soon(SETTLE_MS)));
-    this.#soon(0);
+    this.#watches.use(node.store.watch(() => this.#timer.soon()));
+    this.#timer.start();
   }
 
   [Symbol.dispose](): void {
     this.#isStopped = true;
-    clearTimeout(this.#timer);
+    this.#timer[Symbol.dispose]();
     this.#watches.dispose();
   }
 
-  #soon(afterMs: number): void {
-    if (this.#isStopped) return;
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => {
-      this.#busy = this.#busy
-        .then(() => this.#lookAtAll())
-        .catch((caught: unknown) => {
-          this.#deps.tell(undefined, `cannot look at the manifests: ${errorText(caught)}`);
-        });
-      void this.#busy.finally(() => this.#soon(LOOK_AGAIN_MS));
-    }, afterMs);
+  async #look(): Promise<void> {
+    let failure: string[] = [];
+    try {
+      await this.#lookAtAll();
+    } catch (caught) {
+      failure = [`cannot look at the manifests: ${errorText(caught)}`];
+    }
+    for (const line of this.#toldOfAll.news('look', failure)) this.#deps.tell(undefined, line);
   }
 
   async #lookAtAll(): Promise<void> {
     if (this.#isStopped) return;
     const manifests = readManifests(this.#deps.manifestsDir);
-    this.#tellProblems(manifests.problems);
+    for (const line of this.#toldOfAll.news('manifests', manifests.problems.map(renderProblem))) {
+      this.#deps.tell(undefined, line);
+    }
     const keys = new Set([
       ...manifests.wanted.keys(),
       ...this.#settled.keys(),
       ...this.#deps.node.store.list().map(keyOf),
     ]);
+    this.#toldOfVm.keepOnly((key) => keys.has(key));
     for (const key of keys) {
       await this.#lookAt(key, manifests).catch((caught: unknown) => {
-        if (!hasCode(caught, 'Conflict')) this.#deps.tell(key, errorText(caught));
+        if (hasCode(caught, 'Conflict')) return;
+        for (const line of this.#toldOfVm.news(key, [errorText(caught)])) this.#deps.tell(key, line);
       });
     }
-  }
-
-  #tellProblems(problems: readonly Problem[]): void {
-    const lines = new Set(problems.map(renderProblem));
-    for (const line of lines) if (!this.#told.has(line)) this.#deps.tell(undefined, line);
-    this.#told.clear();
-    for (const line of lines) this.#told.add(line);
   }
 
   async #lookAt(key: VmiKey, manifests: ManifestSet): Promise<void> {
@@ -156,19 +153,14 @@ export class Keeper implements Disposable {
     const { node } = this.#deps;
     const { problems } = findVmFiles(wanted.vmi, { file: wanted.file, claimsDir: node.layout.claimsDir });
     if (problems.length > 0) {
-      for (const problem of problems) this.#tellOnce(renderProblem(problem));
+      for (const line of this.#toldOfVm.news(key, problems.map(renderProblem))) this.#deps.tell(undefined, line);
       return;
     }
     const marked = structuredClone(wanted.vmi);
     marked.metadata.annotations = { ...marked.metadata.annotations, [HASH_ANNOTATION]: wanted.hash };
     this.#deps.tell(key, `starting: ${wanted.file}`);
     await node.admit({ file: wanted.file, vmi: marked }, { keep: true });
-  }
-
-  #tellOnce(line: string): void {
-    if (this.#told.has(line)) return;
-    this.#told.add(line);
-    this.#deps.tell(undefined, line);
+    this.#toldOfVm.news(key, []);
   }
 
   #noteFailure(key: VmiKey, vmi: Vmi): void {

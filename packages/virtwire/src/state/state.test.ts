@@ -1,6 +1,8 @@
-import { appendFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { execFile } from 'node:child_process';
+import { appendFileSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import type { Vmi } from '@virtwire/vm-model';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { openJournal } from '../journal/journal.ts';
@@ -75,6 +77,48 @@ test('the lock of a killed process is taken over', () => {
   expect(lockHolder(file)).toBeUndefined();
   using _lock = takeNodeLock(file, 'me');
   expect(lockHolder(file)?.command).toBe('me');
+});
+
+test.each([
+  ['empty', ''],
+  ['cut off', '{"pid":1,"startT'],
+  ['of another shape', 'null'],
+  ['of another type', '{"pid":"1"}'],
+])('a lock file that is %s keeps no node from starting', (_title, text) => {
+  const file = join(dir, 'node.lock');
+  writeFileSync(file, text);
+  expect(lockHolder(file)).toBeUndefined();
+  {
+    using _lock = takeNodeLock(file, 'me');
+    expect(lockHolder(file)?.command).toBe('me');
+  }
+  expect(readdirSync(dir)).toEqual([]);
+});
+
+test('of several processes that find the lock of the same dead one, one gets it', async () => {
+  const [processes, rounds] = [4, 100];
+  const stale = JSON.stringify({ pid: process.pid, startTicks: '1', command: 'dead' });
+  for (let i = 0; i < rounds; i += 1) writeFileSync(join(dir, `lock${i}`), stale);
+  const module = join(import.meta.dirname, 'file-lock.ts');
+  const script = `
+    import { existsSync, writeFileSync } from 'node:fs';
+    import { tryLock } from ${JSON.stringify(module)};
+    const [dir, me, processes, rounds] = process.argv.slice(1);
+    const won = [];
+    for (let i = 0; i < Number(rounds); i += 1) {
+      writeFileSync(dir + '/at' + i + '-' + me, '');
+      for (let other = 0; other < Number(processes); other += 1) while (!existsSync(dir + '/at' + i + '-' + other));
+      if (tryLock(dir + '/lock' + i, 'p' + me) !== undefined) won.push(i);
+    }
+    writeFileSync(dir + '/done-' + me, '');
+    for (let other = 0; other < Number(processes); other += 1) while (!existsSync(dir + '/done-' + other));
+    process.stdout.write(JSON.stringify(won));`;
+  const args = ['-C', '@virtwire/source', '--input-type=module-typescript', '-e', script, dir];
+  const runs = Array.from({ length: processes }, (_, me) =>
+    promisify(execFile)(process.execPath, [...args, String(me), String(processes), String(rounds)]),
+  );
+  const won = (await Promise.all(runs)).flatMap(({ stdout }) => JSON.parse(stdout) as number[]);
+  expect(won.sort((a, b) => a - b)).toEqual(Array.from({ length: rounds }, (_, i) => i));
 });
 
 test('an update with an old version is refused', async () => {

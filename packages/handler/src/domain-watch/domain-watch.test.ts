@@ -57,8 +57,9 @@ async function hang(name: string): Promise<void> {
   await new Promise<void>((resolve) => void server.listen(socketOf(name), resolve));
 }
 
-function setUp(names: readonly string[]) {
-  const log = recordedLog();
+function setUp(names: readonly string[], resyncPeriodMs = 300_000) {
+  const lines: Record<string, unknown>[] = [];
+  const log = recordedLog(lines);
   const records = openGhostRecords(join(root, 'private'), join(root, 'p'), log);
   for (const name of names) records.add({ namespace: 'ns1', name, uid: name, socketFile: socketOf(name) });
   const store = createDomainStore();
@@ -76,9 +77,9 @@ function setUp(names: readonly string[]) {
   );
   const watch = new DomainWatch(
     { store, records, launchers, connect: connectLauncher, isNonRoot: () => false, now: Date.now, log },
-    { watchdogTimeoutMs: 30_000, resyncPeriodMs: 300_000 },
+    { watchdogTimeoutMs: resyncPeriodMs < 1_000 ? 1 : 30_000, resyncPeriodMs },
   );
-  return { store, records, launchers, watch };
+  return { store, records, launchers, watch, lines };
 }
 
 async function until(what: string, condition: () => boolean, limitMs = 15_000): Promise<void> {
@@ -173,4 +174,27 @@ test('a stop while a launcher hangs does not wait for it', { timeout: 10_000 }, 
   await watch[Symbol.asyncDispose]();
   await launchers[Symbol.asyncDispose]();
   expect(launchers.size).toBe(0);
+});
+
+test('a round that throws is said once and does not end resync and watchdog for good', async () => {
+  const fake = await serve('vm1');
+  const { store, records, launchers, watch, lines } = setUp(['vm1'], 20);
+  await using _launchers = launchers;
+  await using _watch = watch;
+  watch.start();
+  await until('it is heard', () => store.get(key('vm1')) !== undefined);
+  const list = records.list.bind(records);
+  let failures = 0;
+  records.list = () => {
+    failures += 1;
+    throw new Error('the disk is gone');
+  };
+  const said = (what: string): number => lines.filter((line) => line['msg'] === `${what} failed, going on`).length;
+  await until('both fail', () => failures > 20 && said('watchdog of launchers') > 0);
+  expect([said('resync of domains'), said('watchdog of launchers')]).toEqual([1, 1]);
+  records.list = list;
+  fake.domain = domainJson('vm1', 'Paused');
+  await until('a resync sees it', () => store.get(key('vm1'))?.Status.Status === 'Paused');
+  fake.kill();
+  await until('the watchdog sees that it is gone', () => store.fact(key('vm1')).state === 'absent');
 });

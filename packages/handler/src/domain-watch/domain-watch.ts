@@ -72,9 +72,9 @@ export class DomainWatch implements AsyncDisposable {
     for (const record of records) this.#deps.store.noteUnasked(objectKey(record));
     this.#deps.log.info({ launchers: records.length }, 'Synchronizing domains');
     this.#run(forEachBounded(records, PROBES_AT_ONCE, (record) => this.#adopt(record)));
-    this.#run(this.#every(this.#config.resyncPeriodMs, () => this.resync()));
+    this.#run(this.#every('resync of domains', this.#config.resyncPeriodMs, () => this.resync()));
     const periodMs = watchdogPeriodMs(this.#config.watchdogTimeoutMs);
-    this.#run(this.#every(periodMs, () => this.checkSockets()));
+    this.#run(this.#every('watchdog of launchers', periodMs, () => this.checkSockets()));
   }
 
   /** Asks every launcher once more; errors are only logged. */
@@ -110,10 +110,20 @@ export class DomainWatch implements AsyncDisposable {
     void settled.then(() => this.#tasks.delete(settled));
   }
 
-  async #every(periodMs: number, work: () => Promise<void>): Promise<void> {
-    while (!this.#isStopped()) {
+  /** Goes on after a round that failed; the same failure is said once until a round succeeds. */
+  async #every(what: string, periodMs: number, work: () => Promise<void>): Promise<void> {
+    let said: string | undefined;
+    for (;;) {
       await this.#sleep(periodMs);
-      if (!this.#isStopped()) await work();
+      if (this.#isStopped()) return;
+      try {
+        await work();
+        said = undefined;
+      } catch (error) {
+        const reason = errorText(error);
+        if (reason !== said) this.#deps.log.error({ reason }, `${what} failed, going on`);
+        said = reason;
+      }
     }
   }
 

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { createMetadataCache } from '../metadata/cache.ts';
 import { createFakeClock } from '../testing/fake-clock.ts';
 import type { DomainEvent } from './domain-event.ts';
-import { createEventLoop, QUEUE_LIMIT } from './loop.ts';
+import { AGENT_QUEUE_LIMIT, createEventLoop, QUEUE_LIMIT } from './loop.ts';
 import type { EventLoop } from './loop.ts';
 import type { EventProcessor, ProcessedEvent } from './processor.ts';
 
@@ -99,4 +99,20 @@ test('a state that is owed while libvirt is gone does not spin', async () => {
   await clock.settle();
   await clock.advance(5_000);
   expect(processed.length).toBe(6);
+});
+
+test('while one event is held up, the agent poller waits before it fills memory, and nothing it told is lost', async () => {
+  const held = Promise.withResolvers<undefined>();
+  const { loop, clock, processed } = start(held.promise.then(() => undefined));
+  loop.push(resumed);
+  await clock.settle();
+  let accepted = 0;
+  for (let i = 0; i < AGENT_QUEUE_LIMIT + 5; i++) void loop.pushAgent({}).then(() => (accepted += 1));
+  await clock.settle();
+  expect(accepted).toBe(AGENT_QUEUE_LIMIT);
+  held.resolve(undefined);
+  await clock.settle();
+  await clock.settle();
+  expect(accepted).toBe(AGENT_QUEUE_LIMIT + 5);
+  expect(processed.length).toBe(1 + AGENT_QUEUE_LIMIT + 5);
 });

@@ -13,7 +13,7 @@ export const QUEUE_LIMIT = 10;
 /** Events of the kinds that say something no later look can tell; beyond it even these are dropped. */
 const SPECIAL_QUEUE_LIMIT = 1_000;
 /** Agent updates that may wait before the poller has to. */
-const AGENT_QUEUE_LIMIT = 10;
+export const AGENT_QUEUE_LIMIT = 10;
 /** Pause before a state that could not be delivered is sent again. */
 const RESEND_AFTER_MS = 1_000;
 
@@ -33,7 +33,7 @@ export interface EventLoopDeps {
 export interface EventLoop {
   /** Queues what libvirt told. Never waits. */
   push(event: DomainEvent): void;
-  /** Queues what the agent told; resolves when there is room again. */
+  /** Queues what the agent told, as soon as there is room; resolves then. */
   pushAgent(shown: ShownAgentFacts): Promise<void>;
   /** The connection to libvirt is back: the last known domain is looked at and sent again. */
   pushReconnect(): void;
@@ -109,10 +109,11 @@ class DomainEventLoop implements EventLoop {
   }
 
   async pushAgent(update: ShownAgentFacts): Promise<void> {
+    while (this.#agentQueue.length >= AGENT_QUEUE_LIMIT) {
+      await new Promise<void>((resolve) => this.#roomWaiters.push(resolve));
+    }
     this.#agentQueue.push(update);
     this.#wake();
-    if (this.#agentQueue.length <= AGENT_QUEUE_LIMIT) return;
-    await new Promise<void>((resolve) => this.#roomWaiters.push(resolve));
   }
 
   pushReconnect(): void {

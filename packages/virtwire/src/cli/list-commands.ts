@@ -1,3 +1,4 @@
+import { renderVmiJson } from '@virtwire/vm-model';
 import { keyOf } from '../controller/store.ts';
 import type { NodeLayout } from '../state/layout.ts';
 import { lockHolder } from '../state/file-lock.ts';
@@ -57,7 +58,7 @@ export function describeVm(target: string, { layout, json, output }: LookRequest
   const key = parseTarget(target);
   const { vmi, files } = findVmi(layout, key);
   if (json) {
-    output.line(JSON.stringify(vmi, (_name, value: unknown) => (typeof value === 'bigint' ? Number(value) : value), 2));
+    output.line(renderVmiJson(vmi, 2));
     return EXIT.ok;
   }
   const record = files.records.read(vmi.metadata.uid);

@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, watch, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parseVmiJson } from '@virtwire/vm-model';
+import { parseVmiJson, renderVmiJson } from '@virtwire/vm-model';
 import type { Vmi } from '@virtwire/vm-model';
 import { keyOf } from '../controller/store.ts';
 import type { VmiKey, VmiStore } from '../controller/store.ts';
@@ -100,21 +100,10 @@ export class VmiFiles implements VmiStore {
     using _lock = await this.#lock(key);
     const next = change(this.get(key));
     const path = this.#pathOf(key);
-    writeFileSync(`${path}.new`, renderIndented(next), { mode: 0o640 });
+    writeFileSync(`${path}.new`, `${renderVmiJson(next, 2)}\n`, { mode: 0o640 });
     renameSync(`${path}.new`, path);
     return next;
   }
-}
-
-/** JSON for people; integers that do not fit a double keep all their digits. */
-function renderIndented(vmi: Vmi): string {
-  const raw = JSON as unknown as { rawJSON(text: string): unknown };
-  const text = JSON.stringify(
-    vmi,
-    (_name, value: unknown) => (typeof value === 'bigint' ? raw.rawJSON(String(value)) : value),
-    2,
-  );
-  return `${text}\n`;
 }
 
 function withVersion(vmi: Vmi, version: number): Vmi {

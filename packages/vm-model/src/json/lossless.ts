@@ -33,11 +33,12 @@ function keepDigits(_key: string, value: unknown, context: { readonly source?: s
 /**
  * Prints JSON, bigint as a plain integer.
  *
+ * @param indent blanks per level, for people; compact without.
  * @throws {VmModelError} `InvalidJson` for a value that JSON cannot hold (a cycle).
  */
-export function renderJson(value: unknown): string {
+export function renderJson(value: unknown, indent?: number): string {
   try {
-    return JSON.stringify(value, hasBigint(value) ? bigintAsNumber : undefined);
+    return JSON.stringify(value, hasBigint(value) ? bigintAsNumber : undefined, indent);
   } catch (caught) {
     const reason = caught instanceof Error ? caught.message : String(caught);
     throw new VmModelError('InvalidJson', reason, { cause: caught });

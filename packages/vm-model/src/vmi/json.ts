@@ -43,7 +43,7 @@ function dropNulls(value: unknown): void {
   }
 }
 
-/** Prints a VMI with everything it carries, compact. */
-export function renderVmiJson(vmi: Vmi): string {
-  return renderJson(vmi);
+/** Prints a VMI with everything it carries; compact, or with so many blanks per level for people. */
+export function renderVmiJson(vmi: Vmi, indent?: number): string {
+  return renderJson(vmi, indent);
 }

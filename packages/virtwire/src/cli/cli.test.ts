@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Vmi } from '@virtwire/vm-model';
@@ -7,10 +7,12 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { nodeLayout } from '../state/layout.ts';
 import { VmiFiles } from '../state/vmi-files.ts';
 import type { ConsoleInput } from './console.ts';
+import { doctor } from './doctor-command.ts';
 import { renderAge, renderTable } from './output.ts';
 import type { Output } from './output.ts';
 import { runCli } from './program.ts';
 import { describeChange } from './progress.ts';
+import { exitOfRun } from './run-command.ts';
 import { parseTarget } from './target.ts';
 
 let dir = '';
@@ -64,6 +66,70 @@ test.each([
   const { code, err } = await virtwire(...argv, ...(argv.length > 1 ? ['--state-dir', dir] : []));
   expect(code).toBe(expected);
   expect(err.trim().split('\n')).toHaveLength(1);
+});
+
+test.each([
+  ['an empty state directory', ['ps', '--state-dir', ''], 'virtwire: --state-dir is empty: name a directory'],
+  ['an empty directory of manifests', ['node', '--manifests', ''], 'virtwire: node: --manifests DIR is missing'],
+  ['a command that there is not', ['fly'], "virtwire: unknown command 'fly': see virtwire --help"],
+  ['a mistyped command', ['stpo'], "virtwire: unknown command 'stpo' (Did you mean stop?): see virtwire --help"],
+  ['a missing name', ['stop'], "virtwire: missing required argument 'name': see virtwire stop --help"],
+  ['an option that there is not', ['ps', '--fly'], "virtwire: unknown option '--fly': see virtwire ps --help"],
+])('%s says what to do', async (_title, argv, text) => {
+  expect(await virtwire(...argv)).toEqual({ code: 2, out: '', err: text });
+});
+
+test('node with a directory of manifests that there is not fails before a node is started', async () => {
+  const stateDir = join(dir, 'state');
+  const { code, out, err } = await virtwire('node', '--manifests', join(dir, 'none'), '--state-dir', stateDir);
+  expect([code, out, err]).toEqual([2, '', `virtwire: --manifests ${join(dir, 'none')}: no such directory`]);
+  expect(existsSync(stateDir)).toBe(false);
+});
+
+test('describe --json keeps all digits of integers beyond 2^53', async () => {
+  const vmi = { ...stored('web'), future: 9_007_199_254_740_993n };
+  await new VmiFiles(nodeLayout(dir).vmisDir).create(vmi);
+  expect((await virtwire('describe', 'web', '--json', '--state-dir', dir)).out).toContain(
+    '  "future": 9007199254740993',
+  );
+});
+
+test.each([
+  ['the guest ends well', 0, true, 'Succeeded', 0],
+  ['the guest fails', 0, true, 'Failed', 1],
+  ['it never starts', 0, false, 'Failed', 1],
+  ['one Ctrl-C, and the guest shuts down', 1, true, 'Succeeded', 0],
+  ['one Ctrl-C before the guest runs', 1, false, 'Succeeded', 130],
+  ['one Ctrl-C before there is a phase', 1, false, undefined, 130],
+  ['two Ctrl-C', 2, true, 'Failed', 130],
+])(
+  'run: %s (%i interrupts, has run: %s, %s) exits with %i, as its help says',
+  (_title, interrupts, hasRun, phase, code) => {
+    expect(exitOfRun({ interrupts, hasRun, phase })).toBe(code);
+  },
+);
+
+test('doctor without root says so, and does not blame kernel modules', async () => {
+  const lines: string[] = [];
+  const output: Output = { line: (text) => lines.push(text), error: () => undefined, raw: () => Promise.resolve() };
+  const calls: string[] = [];
+  const run = (program: string): Promise<string> => Promise.resolve(void calls.push(program)).then(() => '');
+  expect(await doctor({ json: false, output }, { run, isRoot: false })).toBe(4);
+  expect(lines.join('\n')).toMatch(/BAD +root +this process is not root: use sudo/);
+  expect(lines.join('\n')).toMatch(/NOTE +network +not tried: this process is not root: use sudo/);
+  expect(lines.join('\n')).not.toContain('load the kernel module');
+  expect(calls).not.toContain('ip');
+});
+
+test('doctor does not trip over another doctor: its namespace bears its own number', async () => {
+  const output: Output = { line: () => undefined, error: () => undefined, raw: () => Promise.resolve() };
+  const names: string[] = [];
+  const run = (_program: string, args: readonly string[]): Promise<string> => {
+    if (args[0] === 'netns' && args[1] === 'add') names.push(args[2] ?? '');
+    return Promise.resolve('');
+  };
+  await doctor({ json: true, output }, { run, isRoot: true });
+  expect(names).toEqual([`virtwire-doctor-${process.pid}`]);
 });
 
 test('run refuses a wrong manifest before anything is made', async () => {

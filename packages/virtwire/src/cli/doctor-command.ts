@@ -21,7 +21,13 @@ interface Finding {
   readonly remedy?: string;
 }
 
-type Check = (run: RunTool) => Promise<Finding> | Finding;
+/** What checks work with. */
+export interface DoctorMachine {
+  readonly run: RunTool;
+  readonly isRoot: boolean;
+}
+
+type Check = (machine: DoctorMachine) => Promise<Finding> | Finding;
 
 const SETUP = 'run scripts/setup.sh';
 
@@ -48,7 +54,8 @@ function fileCheck(check: string, paths: readonly string[], remedy: string): Che
 }
 
 function kernelCheck(check: string, works: (run: RunTool) => Promise<string>, remedy: string): Check {
-  return async (run) => {
+  return async ({ run, isRoot }) => {
+    if (!isRoot) return { check, verdict: 'note', detail: 'not tried: this process is not root', remedy: 'use sudo' };
     try {
       return { check, verdict: 'ok', detail: await works(run) };
     } catch (caught) {
@@ -57,8 +64,8 @@ function kernelCheck(check: string, works: (run: RunTool) => Promise<string>, re
   };
 }
 
-const checkRoot: Check = () =>
-  process.getuid?.() === 0
+const checkRoot: Check = ({ isRoot }) =>
+  isRoot
     ? { check: 'root', verdict: 'ok', detail: 'this process is root' }
     : { check: 'root', verdict: 'bad', detail: 'this process is not root', remedy: 'use sudo' };
 
@@ -69,7 +76,7 @@ const checkNode: Check = () => {
   return { check: 'node', verdict: 'bad', detail, remedy: 'run npm ci, and start virtwire by its own script' };
 };
 
-const checkKvm: Check = async (run) => {
+const checkKvm: Check = async ({ run }) => {
   const { works, reason } = await probeKvm(run);
   if (works) return { check: 'kvm', verdict: 'ok', detail: reason };
   const remedy = 'use a machine with (nested) virtualisation; until then guests are emulated (TCG), which is slow';
@@ -122,24 +129,24 @@ const NAT_TRIAL = `table ip trial {
   }
 }
 `;
-const NETWORK_TRIAL = 'virtwire-doctor';
 
 async function tryNetwork(run: RunTool): Promise<string> {
-  await run('ip', ['netns', 'add', NETWORK_TRIAL]);
+  const name = `virtwire-doctor-${process.pid}`; // others may examine the machine at the same time
+  await run('ip', ['netns', 'add', name]);
   try {
-    const inside = ['-n', NETWORK_TRIAL];
+    const inside = ['-n', name];
     await run('ip', [...inside, 'link', 'add', 'br0', 'type', 'bridge']);
     await run('ip', [...inside, 'link', 'add', 'v0', 'type', 'veth', 'peer', 'name', 'v1']);
     await run('ip', [...inside, 'tuntap', 'add', 'dev', 'tap0', 'mode', 'tap']);
-    await run('ip', ['netns', 'exec', NETWORK_TRIAL, 'nft', '-f', '-'], { input: NAT_TRIAL });
+    await run('ip', ['netns', 'exec', name, 'nft', '-f', '-'], { input: NAT_TRIAL });
     return 'namespace, bridge, veth, tap and nftables NAT work';
   } finally {
-    await run('ip', ['netns', 'delete', NETWORK_TRIAL]);
+    await run('ip', ['netns', 'delete', name]);
   }
 }
 
 async function tryOverlay(run: RunTool): Promise<string> {
-  const script = `d=$(mktemp -d) && mount -t tmpfs tmpfs "$d" && mkdir "$d/u" "$d/w" "$d/m" &&
+  const script = `d=$(mktemp -d /tmp/virtwire-doctor-XXXXXX) && mount -t tmpfs tmpfs "$d" && mkdir "$d/u" "$d/w" "$d/m" &&
 mount -t overlay -o "lowerdir=/,upperdir=$d/u,workdir=$d/w" overlay "$d/m" && test -e "$d/m/etc"`;
   // In a mount namespace of its own, so that nothing stays behind.
   await run('unshare', ['--mount', '--propagation', 'private', 'sh', '-c', script]);
@@ -168,16 +175,13 @@ const CHECKS: readonly Check[] = [
   kernelCheck('overlayfs', tryOverlay, 'load the kernel module overlay; the root must not be an overlay itself'),
 ];
 
-/** Runs every check; one that breaks is a finding too. */
-async function examine(run: RunTool, checks: readonly Check[] = CHECKS): Promise<Finding[]> {
-  const findings: Finding[] = [];
-  for (const check of checks) findings.push(await check(run));
-  return findings;
-}
-
 /** Tells what this machine has and lacks. */
-export async function doctor({ json, output }: Pick<LookRequest, 'json' | 'output'>): Promise<number> {
-  const findings = await examine(runTool);
+export async function doctor(
+  { json, output }: Pick<LookRequest, 'json' | 'output'>,
+  machine: DoctorMachine = { run: runTool, isRoot: process.getuid?.() === 0 },
+): Promise<number> {
+  const findings: Finding[] = [];
+  for (const check of CHECKS) findings.push(await check(machine));
   const isBad = findings.some((finding) => finding.verdict === 'bad');
   if (json) output.line(JSON.stringify(findings, null, 2));
   else {

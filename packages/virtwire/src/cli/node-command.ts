@@ -1,4 +1,6 @@
+import { statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { VirtwireError } from '../errors.ts';
 import { Keeper } from '../node/keeper.ts';
 import { openNode } from '../node/standalone-node.ts';
 import type { NodeLayout } from '../state/layout.ts';
@@ -23,6 +25,7 @@ export interface NodeRequest {
 export async function runNode({ manifests, layout, output, signals }: NodeRequest): Promise<number> {
   const progress = createProgress(output, Date.now, Date.now());
   const manifestsDir = resolve(manifests);
+  requireDirectory(manifestsDir);
   const onHandlerRestart = (reason: string): void => progress.step(`handler ended (${reason}), starting it again`);
   using interrupts = new Interrupts(signals);
   await using node = await openNode({ layout, command: `virtwire node --manifests ${manifests}`, onHandlerRestart });
@@ -50,6 +53,16 @@ export async function runNode({ manifests, layout, output, signals }: NodeReques
   await new Promise<void>((resolve) => interrupts.listen(() => resolve()));
   progress.step(`stopping; ${node.records.list().length} VMs go on (virtwire stop NAME ends one)`);
   return EXIT.ok;
+}
+
+/** Looked at before a node is started for nothing. */
+function requireDirectory(path: string): void {
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found?.isDirectory() === true) return;
+  throw new VirtwireError(
+    'Usage',
+    `--manifests ${path}: ${found === undefined ? 'no such directory' : 'no directory'}`,
+  );
 }
 
 /** A progress line with the VM that it is about. */

@@ -60,7 +60,7 @@ function changingCommands({ output, input, signals }: CliProcess): readonly Comm
       example: 'virtwire node --manifests /etc/virtwire/vms',
       options: [['--manifests <dir>', 'directory of manifests (YAML or JSON); changes are taken up at once']],
       action: (_args, options, layout) => {
-        if (options.manifests === undefined) throw new VirtwireError('Usage', 'node: --manifests DIR is missing');
+        if (!options.manifests) throw new VirtwireError('Usage', 'node: --manifests DIR is missing');
         return runNode({ manifests: options.manifests, layout, output, signals });
       },
     },
@@ -135,6 +135,15 @@ const COMPAT_HELP = `
 
 const STATE_OPTION = ['--state-dir <dir>', 'where the node keeps its things', DEFAULT_STATE_DIR] as const;
 
+/** Wrong usage on one line, with where to look. */
+function renderUsageError(text: string, command: string): string {
+  const what = text
+    .trim()
+    .replace(/^error: /, '')
+    .replace(/\s*\n\s*/g, ' ');
+  return `virtwire: ${what}: see ${command} --help`;
+}
+
 function createProgram(cli: CliProcess, done: (code: number) => void): Command {
   const program = new Command('virtwire')
     .description('VMs on one node, without Kubernetes')
@@ -142,17 +151,22 @@ function createProgram(cli: CliProcess, done: (code: number) => void): Command {
     .configureOutput({
       writeOut: (text) => cli.output.line(text.trimEnd()),
       writeErr: (text) => cli.output.error(text.trimEnd()),
+      outputError: (text, write) => write(renderUsageError(text, 'virtwire')),
     })
     .addHelpText('after', COMPAT_HELP + EXIT_HELP);
   for (const spec of [...changingCommands(cli), ...lookingCommands(cli)]) {
     const command = program
       .command(spec.usage)
       .description(spec.summary)
+      .configureOutput({
+        outputError: (text, write) => write(renderUsageError(text, `virtwire ${first(spec.usage.split(' '))}`)),
+      })
       .option(...STATE_OPTION);
     for (const [flags, text] of spec.options ?? []) command.option(flags, text);
     command.addHelpText('after', `\nExample:\n  ${spec.example}\n${EXIT_HELP}`);
     command.action(async () => {
       const options = command.opts<Options>();
+      if (options.stateDir === '') throw new VirtwireError('Usage', '--state-dir is empty: name a directory');
       done(await spec.action(command.args, options, nodeLayout(options.stateDir)));
     });
   }

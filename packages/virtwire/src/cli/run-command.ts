@@ -69,6 +69,21 @@ export async function requestStop(node: Pick<StandaloneNode, 'store'>, key: VmiK
   }
 }
 
+function hasRun({ status }: Vmi): boolean {
+  return status?.phase === 'Running' || status?.phaseTransitionTimestamps?.some((t) => t.phase === 'Running') === true;
+}
+
+/** The exit code of a run that came to its end. */
+export function exitOfRun(end: {
+  /** How often it was interrupted: once asks the guest, twice kills it. */
+  readonly interrupts: number;
+  readonly hasRun: boolean;
+  readonly phase: string | undefined;
+}): number {
+  if (end.interrupts > 1 || (end.interrupts === 1 && !end.hasRun)) return EXIT.interrupted;
+  return end.phase === 'Succeeded' ? EXIT.ok : EXIT.failed;
+}
+
 /** What a run has from before the node was opened. */
 interface Outside {
   readonly progress: Progress;
@@ -85,6 +100,7 @@ class Run {
   readonly #interrupts: Interrupts;
   readonly #failure = Promise.withResolvers<never>();
   #final: Vmi | undefined;
+  #hasRun = false;
 
   constructor(request: RunRequest, node: StandaloneNode, key: VmiKey, outside: Outside) {
     this.#request = request;
@@ -105,8 +121,8 @@ class Run {
       this.#consoleEnd.abort();
       this.#interrupts.listen(() => undefined);
     }
-    if (this.#interrupts.count > 1) return EXIT.interrupted;
-    return this.#final?.status?.phase === 'Succeeded' ? EXIT.ok : EXIT.failed;
+    const { count } = this.#interrupts;
+    return exitOfRun({ interrupts: count, hasRun: this.#hasRun, phase: this.#final?.status?.phase });
   }
 
   async #waitUntilGone(): Promise<void> {
@@ -117,6 +133,7 @@ class Run {
         this.#progress.see(vmi);
         this.#progress.warn(this.#events.read(this.#key));
         const phase = vmi?.status?.phase;
+        this.#hasRun ||= vmi !== undefined && hasRun(vmi);
         if (vmi === undefined || (phase !== 'Succeeded' && phase !== 'Failed')) return;
         this.#final = vmi;
         if (typeof vmi.metadata.deletionTimestamp !== 'string') this.#stop(false);

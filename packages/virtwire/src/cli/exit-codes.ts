@@ -18,7 +18,7 @@ Exit codes:
   2    wrong usage or a wrong manifest
   3    no such VM
   4    this machine cannot run VMs as it is (see virtwire doctor)
-  130  interrupted: before the VM was started, or by force`;
+  130  interrupted: before the guest ran, or by force`;
 
 const BY_CODE: Partial<Record<VirtwireErrorCode, number>> = {
   BadManifest: EXIT.usage,

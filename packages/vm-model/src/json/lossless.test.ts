@@ -76,6 +76,7 @@ test('integers beyond 2^53 keep their digits, everything else is as in JSON.pars
     d: 1000,
   });
   expect(renderJson(parseJson(text))).toBe(text.replace('1e3', '1000'));
+  expect(renderJson({ a: [9_007_199_254_740_993n] }, 1)).toBe('{\n "a": [\n  9007199254740993\n ]\n}');
 });
 
 test('what is printed reads as what it was', () => {

@@ -3,4 +3,5 @@
 set -eu
 cd "$(dirname "$0")/.."
 sh scripts/setup.sh --with-tests
+sh scripts/guest/build.sh
 exec node_modules/.bin/node -C @virtwire/source scripts/ci/run-all.ts

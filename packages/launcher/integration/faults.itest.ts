@@ -125,8 +125,13 @@ test('a flood of log lines whose reader is slow does not end the launcher', LIMI
   pod.pauseOutput(1_000);
   unwrap(await client.syncVirtualMachine(requestOf(createVmi({ name: 'vm1', uid: UID }))));
   await pod.ear.hear('Running', (e) => e.domain.Status.Status === 'Running');
-  expect(unwrap(await client.ping()).success).toBe(true);
-  await pod.waitForLog('Synced vmi');
+  // The line of the first sync may be among those that are left out; a later one comes through.
+  const wasTold = (): boolean => pod.output().includes('Synced vmi');
+  for (let tries = 0; tries < 100 && !wasTold(); tries++) {
+    await sleep(200);
+    unwrap(await client.syncVirtualMachine(requestOf(createVmi({ name: 'vm1', uid: UID }))));
+  }
+  expect(wasTold()).toBe(true);
 });
 
 test('FM-2.1 each restart of the notify server is survived, and the next event arrives', LIMIT, async () => {

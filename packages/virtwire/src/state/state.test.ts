@@ -36,6 +36,11 @@ test('two state directories share no name', () => {
   expect(a.bridge.length).toBeLessThanOrEqual(15);
 });
 
+test('a state directory with : and , in its name puts neither into mount options', () => {
+  const { runDir, podsMount, sandboxesDir } = nodeLayout('/srv/a:b,c d');
+  for (const path of [runDir, podsMount, sandboxesDir]) expect(path).toMatch(/^[\w/-]+$/);
+});
+
 test('candidate networks are all different', () => {
   const all = [...candidateSubnets(7)];
   expect(new Set(all).size).toBe(all.length);

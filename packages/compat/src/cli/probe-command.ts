@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { factsOf } from '../emulate/lines/lines.ts';
 import { openReleaseSchema } from '../emulate/schema/release-schema.ts';
@@ -27,6 +28,14 @@ export async function probeCommand(argv: readonly string[], io: CompatProcess): 
   if (role !== 'handler' && role !== 'launcher')
     throw new CompatError('BadOption', `--as ${role}: handler or launcher`);
   const [line] = parseLines(values.release) ?? [];
+  const isSocket = statSync(socket, { throwIfNoEntry: false })?.isSocket();
+  if (isSocket !== true) {
+    const what = isSocket === undefined ? 'does not exist' : 'is no socket';
+    throw new CompatError(
+      'BadOption',
+      `${socket} ${what}: name the socket of a launcher, or domain-notify.sock with --as launcher`,
+    );
+  }
   const { findings, lines } = await (role === 'handler' ? probeLauncher : probeNotifyServer)(socket, unsafe);
   const schema = line === undefined ? undefined : openReleaseSchema(factsOf(line).release.value);
   const expected = schema === undefined || role === 'launcher' ? undefined : new Set(schema.cmdRpcs.keys());

@@ -84,8 +84,8 @@ const isUsageError = (caught: unknown): boolean =>
 export async function runCompat(argv: readonly string[], io: CompatProcess): Promise<number> {
   const [name = '', ...rest] = argv;
   const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
-  if (command === undefined || rest.includes('--help')) {
-    const isAsked = name === '' || name === 'help' || name === '--help' || command !== undefined;
+  if (command === undefined || rest.some((word) => word === '--help' || word === '-h')) {
+    const isAsked = name === '' || name === 'help' || name === '--help' || name === '-h' || command !== undefined;
     if (isAsked) io.line(renderHelp());
     else io.error(`virtwire compat: unknown command ${name}\n\n${renderHelp()}`);
     return isAsked && name !== '' ? 0 : 2;

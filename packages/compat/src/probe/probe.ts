@@ -106,6 +106,15 @@ function fits(line: ReleaseLine, findings: readonly Finding[]): boolean {
   });
 }
 
+async function dial(socket: string): Promise<GrpcConnection> {
+  try {
+    return await dialGrpc(socket, HABIT);
+  } catch (caught) {
+    const text = `nobody answers at ${socket} within 2 s: is the process that serves it still there?`;
+    throw new CompatError('ConnectFailed', text, { cause: caught });
+  }
+}
+
 async function checkInfo(connection: GrpcConnection, path: string): Promise<Finding> {
   const { code, details, bytes } = await connection.call(path, new Uint8Array(), CALL_LIMIT_MS);
   if (code !== 0) return { rpc: 'Info', verdict: 'deviates', detail: `answered gRPC code ${code}: ${details}` };
@@ -123,7 +132,7 @@ async function checkInfo(connection: GrpcConnection, path: string): Promise<Find
  * @throws {CompatError} `ConnectFailed`.
  */
 export async function probeLauncher(socket: string, isUnsafe: boolean): Promise<ProbeResult> {
-  using connection = await dialGrpc(socket, HABIT);
+  using connection = await dial(socket);
   const info = await checkInfo(connection, '/kubevirt.cmd.info.CmdInfo/Info');
   const findings = [info, ...(await askAll(connection, isUnsafe))];
   return { findings, lines: RELEASE_LINES.filter((line) => fits(line, findings.slice(1))) };
@@ -152,7 +161,7 @@ async function askNotify(socket: string, isUnsafe: boolean): Promise<readonly Fi
 
 /** Plays a launcher towards a live notify server. @throws {CompatError} `ConnectFailed`. */
 export async function probeNotifyServer(socket: string, isUnsafe: boolean): Promise<ProbeResult> {
-  using connection = await dialGrpc(socket, HABIT);
+  using connection = await dial(socket);
   const info = await checkInfo(connection, '/kubevirt.notify.info.NotifyInfo/Info');
   try {
     const findings = [info, ...(await askNotify(socket, isUnsafe))];

@@ -2,7 +2,8 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CMD_RPC_NAMES, CMD_RPCS, cmdV1 } from '@virtwire/shared-proto';
 import type { CmdRpc } from '@virtwire/shared-proto';
-import { maskRequest } from './mask.ts';
+import { maskRequest, maskResponse } from './mask.ts';
+import { MessageReader } from '../replay/recorded-json.ts';
 import { startRelay } from './relay.ts';
 import type { Relay, RelayedCall } from './relay.ts';
 
@@ -58,18 +59,30 @@ function typesOf(path: string): Types | undefined {
   return { request: `kubevirt.notify.v1.${request}`, response: 'kubevirt.notify.v1.Response' };
 }
 
-function render(seq: number, relayed: RelayedCall, startedAtMs: number, release: string): object | undefined {
+/** What every message of a recording is rendered with. */
+interface Recording {
+  readonly startedAtMs: number;
+  readonly release: string;
+  readonly reader: MessageReader;
+}
+
+const side = (reader: MessageReader, type: string, bytes: Uint8Array): object => ({
+  type,
+  base64: Buffer.from(bytes).toString('base64'),
+  ...reader.show(type, bytes),
+});
+
+function render(seq: number, relayed: RelayedCall, { startedAtMs, release, reader }: Recording): object | undefined {
   const { call, answer, atMs, durationMs } = relayed;
   const types = typesOf(call.path);
   if (types === undefined) return undefined;
   const channel = call.path.startsWith('/kubevirt.notify') ? 'notify' : 'cmd';
-  const toBase64 = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64');
   return {
     ...{ seq, release, scenario: 'recorded', channel, caller: channel === 'cmd' ? 'handler' : 'launcher' },
     ...{ method: call.path, atMs: Math.round(atMs - startedAtMs), durationMs: Math.round(durationMs) },
     requestMetadata: { ':authority': [call.authority] },
-    request: { type: types.request, base64: toBase64(maskRequest(call.path, call.request)) },
-    ...(answer.code === 0 ? { response: { type: types.response, base64: toBase64(answer.bytes) } } : {}),
+    request: side(reader, types.request, maskRequest(call.path, call.request)),
+    ...(answer.code === 0 ? { response: side(reader, types.response, maskResponse(call.path, answer.bytes)) } : {}),
     grpcStatus: { code: answer.code, message: answer.details, name: NAMES[answer.code] ?? String(answer.code) },
   };
 }
@@ -82,12 +95,12 @@ function render(seq: number, relayed: RelayedCall, startedAtMs: number, release:
  */
 export async function startRecorder({ listen, to, out, release }: RecordOptions): Promise<Recorder> {
   mkdirSync(out, { recursive: true });
-  const startedAtMs = performance.now();
+  const recording: Recording = { startedAtMs: performance.now(), release, reader: new MessageReader() };
   const files: string[] = [];
   const onCall = (relayed: RelayedCall): void => {
     if (files.length >= MAX_MESSAGES) return;
     const seq = files.length + 1;
-    const message = render(seq, relayed, startedAtMs, release);
+    const message = render(seq, relayed, recording);
     if (message === undefined) return;
     const rpc = relayed.call.path.slice(relayed.call.path.lastIndexOf('/') + 1);
     const prefix = relayed.call.path.startsWith('/kubevirt.notify') ? 'notify-' : '';

@@ -8,6 +8,10 @@ export interface RecordedMessage {
   /** Full name of the protobuf message. */
   readonly type: string;
   readonly base64: string;
+  /** What the recorder read in the bytes: JSON, or text for a message that it could not decode. */
+  readonly protobufJSON?: unknown;
+  /** Fields that hold JSON themselves, which read `@embedded` in `protobufJSON`, by dotted path. */
+  readonly embedded?: Readonly<Record<string, unknown>>;
 }
 
 /** A recorded call, in the format of KubeVirt captures. */
@@ -47,17 +51,52 @@ function* readFolder(root: string): Generator<FileText> {
   }
 }
 
+function unpack(file: string): string {
+  try {
+    return gunzipSync(readFileSync(file)).toString('utf8');
+  } catch (caught) {
+    throw new CompatError('BadOption', `${file} is no .ndjson.gz bundle: name a folder of captures, or such a bundle`, {
+      cause: caught,
+    });
+  }
+}
+
 function* readBundle(file: string): Generator<FileText> {
-  const lines = gunzipSync(readFileSync(file)).toString('utf8').trimEnd().split('\n');
+  const lines = unpack(file).trimEnd().split('\n');
   for (const line of lines) {
     const { path, json, text } = JSON.parse(line) as { path: string; json?: unknown; text?: string };
     if (path.endsWith('.json')) yield { path, text: text ?? JSON.stringify(json) };
   }
 }
 
-function isCapture(value: unknown): value is Omit<Capture, 'path'> {
-  if (typeof value !== 'object' || value === null) return false;
-  return 'method' in value && 'request' in value && 'grpcStatus' in value && 'channel' in value;
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null;
+
+const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
+
+const isMessage = (value: unknown): boolean =>
+  isObject(value) && typeof value['type'] === 'string' && BASE64.test(String(value['base64']));
+
+/** A file that is meant as a recorded call: nothing else in a folder of captures has a gRPC method or a channel and a request. */
+const isMeantAsCapture = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  isObject(value) && ('channel' in value || 'method' in value) && ('request' in value || 'grpcStatus' in value);
+
+/** Why a recorded call cannot be replayed; undefined when it can. */
+function flawOf(value: Readonly<Record<string, unknown>>): string | undefined {
+  const { channel, method, request, response, grpcStatus } = value;
+  if (channel !== 'cmd' && channel !== 'notify') return 'channel is neither cmd nor notify';
+  if (typeof method !== 'string' || !method.startsWith('/')) return 'method is no path of a gRPC method';
+  if (!isMessage(request)) return 'request has no type, or no base64';
+  if (response !== undefined && !isMessage(response)) return 'response has no type, or no base64';
+  if (!isObject(grpcStatus) || !Number.isInteger(grpcStatus['code'])) return 'grpcStatus has no code';
+  if (grpcStatus['code'] === 0 && response === undefined) return 'the call succeeded and has no response';
+  return undefined;
+}
+
+function readCapture(path: string, value: Readonly<Record<string, unknown>>): Capture {
+  const flaw = flawOf(value);
+  if (flaw !== undefined) throw new CompatError('DecodeFailed', `${path} is no recorded call: ${flaw}`);
+  return { ...(value as unknown as Omit<Capture, 'path'>), path };
 }
 
 /** Names of documents that KubeVirt's encoder printed. */
@@ -75,7 +114,7 @@ export function readRecordings(path: string): Recordings {
   const samples: SampleDocument[] = [];
   for (const file of isFolder ? readFolder(path) : readBundle(path)) {
     const value = parse(file);
-    if (isCapture(value)) captures.push({ ...value, path: file.path });
+    if (isMeantAsCapture(value)) captures.push(readCapture(file.path, value));
     else if (SAMPLE.test(file.path)) samples.push(file);
   }
   if (captures.length + samples.length === 0) {

@@ -50,6 +50,54 @@ test('an unknown field survives', () => {
   expect(codecProblem({ type: 'kubevirt.cmd.v1.Response', base64 }, true)).toBeUndefined();
 });
 
+const PAUSE = {
+  ...{ release: 'v1.3.1', scenario: 'scenario', channel: 'cmd', method: '/kubevirt.cmd.v1.Cmd/PauseVirtualMachine' },
+  request: {
+    ...{ type: 'kubevirt.cmd.v1.VMIRequest', protobufJSON: { vmi: { vmiJson: '@embedded' } } },
+    base64: 'ChYKFHsibWV0YWRhdGEiOnsibiI6MX19',
+    embedded: { 'vmi.vmiJson': { metadata: { n: 1 } } },
+  },
+  response: { type: 'kubevirt.cmd.v1.Response', base64: 'CAE=', protobufJSON: { success: true } },
+  grpcStatus: { code: 0, message: '', name: 'OK' },
+};
+const withRequest = (base64: string): object => ({ ...PAUSE, request: { ...PAUSE.request, base64 } });
+const withResponse = (response: object): object => ({ ...PAUSE, response: { ...PAUSE.response, ...response } });
+
+async function replayOne(capture: object): Promise<readonly string[]> {
+  const folder = mkdtempSync(join(tmpdir(), 'virtwire-replay-'));
+  try {
+    writeFileSync(join(folder, '001.json'), JSON.stringify(capture));
+    const { problems } = await replay(readRecordings(folder));
+    return problems.map(({ path, problem }) => `${path}: ${problem}`);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+test('a record whose bytes are what it shows has no problem', async () => {
+  expect(await replayOne(PAUSE)).toEqual([]);
+});
+
+test.each([
+  ['a field was dropped', withRequest(''), 'vmi is not what was recorded'],
+  ['a field was renumbered', withRequest('KhYKFHsibWV0YWRhdGEiOnsibiI6MX19'), 'vmi is not what was recorded'],
+  ['a key of its JSON changed case', withRequest('ChYKFHsiTWV0YWRhdGEiOnsibiI6MX19'), 'the JSON of vmi.vmiJson'],
+  ['it was cut off', withRequest('ChYKFHsibWV0'), 'undecodable'],
+  ['its response was renumbered', withResponse({ base64: 'KAE=' }), 'success is not what was recorded'],
+  ['its response is another message', withResponse({ type: 'kubevirt.cmd.v1.ExecResponse' }), 'stands where'],
+])('a record fails by its name when %s', async (_what, capture, text) => {
+  expect((await replayOne(capture)).join('\n')).toMatch(new RegExp(`^001.json: .*${text}`));
+});
+
+test.each([
+  ['base64 that is none', withResponse({ base64: '!!!!' }), 'response has no type, or no base64'],
+  ['no status', { ...PAUSE, grpcStatus: undefined, response: undefined }, 'grpcStatus has no code'],
+  ['a status without number', { ...PAUSE, grpcStatus: 'OK' }, 'grpcStatus has no code'],
+  ['no request', { ...PAUSE, request: null }, 'request has no type, or no base64'],
+])('a record with %s is refused by its name', async (_what, capture, text) => {
+  await expect(replayOne(capture)).rejects.toThrow(`001.json is no recorded call: ${text}`);
+});
+
 test('a folder without anything to replay is refused', () => {
   expect(() => readRecordings(import.meta.dirname)).toThrow('holds no recorded message');
 });

@@ -1,4 +1,5 @@
 import { cmdV1 } from '@virtwire/shared-proto';
+import { MessageReader } from './recorded-json.ts';
 import type { Capture, Recordings } from './captures.ts';
 import { clientCheck, handlerCheck, launcherCheck } from './answers.ts';
 import type { AnswerCheck } from './answers.ts';
@@ -33,7 +34,24 @@ function wasTaken({ response }: Capture): boolean {
   }
 }
 
-function problemsOf(capture: Capture): readonly string[] {
+/** Why the bytes of a call are not what its file says they are; a record without such JSON says nothing. */
+function recordProblems({ method, request, response }: Capture, reader: MessageReader): readonly string[] {
+  const types = reader.typesOf(method);
+  const sides = [
+    { message: request, type: types?.request },
+    { message: response, type: types?.response },
+  ];
+  return sides.flatMap(({ message, type }) => {
+    if (message === undefined) return [];
+    if (type !== undefined && type !== message.type) return [`a ${message.type} stands where ${type} belongs`];
+    if (message.protobufJSON === undefined) return [];
+    const shown = { protobufJSON: message.protobufJSON, embedded: message.embedded ?? {} };
+    const found = reader.difference(message.type, Buffer.from(message.base64, 'base64'), shown);
+    return found === undefined ? [] : [found];
+  });
+}
+
+function codecProblemsOf(capture: Capture): readonly string[] {
   const { request, response, grpcStatus } = capture;
   const bad = codecProblem(request, wasTaken(capture));
   // What the recorded peer could not decode is bad for us as well.
@@ -42,7 +60,11 @@ function problemsOf(capture: Capture): readonly string[] {
 }
 
 function codecProblems(captures: readonly Capture[]): readonly ReplayProblem[] {
-  return captures.flatMap((capture) => problemsOf(capture).map((problem) => ({ path: capture.path, problem })));
+  const reader = new MessageReader();
+  return captures.flatMap((capture) => {
+    const problems = [...recordProblems(capture, reader), ...codecProblemsOf(capture)];
+    return problems.map((problem) => ({ path: capture.path, problem }));
+  });
 }
 
 async function answerProblems(

@@ -16,7 +16,14 @@ export function readSchema(path: string): Schema {
   const paths = protoFilesOf(path);
   if (paths.length > 0) return readProtoTexts(chooseTexts(paths));
   if (statSync(path).isDirectory()) throw new CompatError('BadOption', `there is no .proto file below ${path}`);
-  return readDescriptorSet(readFileSync(path));
+  try {
+    return readDescriptorSet(readFileSync(path));
+  } catch (caught) {
+    const remedy = 'name a folder of .proto files, one of them, or what protoc --descriptor_set_out writes';
+    throw new CompatError('BadOption', `${path} is neither .proto file nor descriptor set: ${remedy}`, {
+      cause: caught,
+    });
+  }
 }
 
 /** KubeVirt's own files, if there are any: its tree has hundreds of others below `vendor`. */

@@ -99,7 +99,7 @@ describe('compat schema', () => {
         writeFileSync(join(directory, 'bad.binpb'), 'nonsense');
         return [join(directory, 'bad.binpb')];
       },
-      'DecodeFailed',
+      'BadOption',
     ],
     [
       'a message that is nowhere',

@@ -34,7 +34,11 @@ describe.skipIf(missing !== undefined)(`the example manifests${missing === undef
 
   test('kernel-boot: two processors, empty disk, cloud-init, bridge', async () => {
     const key = await boot('kernel-boot');
-    const knowsGuest = (vmi: Vmi): boolean => vmi.status?.interfaces?.[0]?.infoSource === 'domain, guest-agent';
+    // The agent may answer before the guest has its lease.
+    const knowsGuest = ({ status }: Vmi): boolean => {
+      const [first] = status?.interfaces ?? [];
+      return first?.infoSource === 'domain, guest-agent' && first.ipAddress !== undefined;
+    };
     const { status } = await untilVm(host.node, key, 'the network as the guest has it', knowsGuest, 150_000);
     expect(status?.currentCPUTopology?.cores).toBe(2);
     expect(status?.volumeStatus?.map(({ name, target }) => [name, target])).toEqual([

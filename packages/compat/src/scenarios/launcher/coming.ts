@@ -1,4 +1,5 @@
-import { join } from 'node:path';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import type { CellResult } from '../../cell.ts';
 import type { HandlerAction } from '../../emulate/api.ts';
 import { apiNow } from '../../matrix/test-vmi.ts';
@@ -8,6 +9,7 @@ import type { LauncherScene } from '../launcher-scene.ts';
 import { check, notBuiltOrThrow, PASS } from '../verdicts.ts';
 import { checkPeace } from './running.ts';
 
+const IMAGE_BYTES = 1_048_576;
 const MIGRATION_UID = '2f1c9a60-5b1e-4c1b-9c1d-0242ac120002';
 
 /** A disk is plugged into a VM that runs. */
@@ -31,7 +33,10 @@ export async function hotplugDisk(scene: LauncherScene): Promise<CellResult> {
       },
     ],
   };
-  scene.note(`the image belongs at ${join(scene.dirs.root, 'l/hotplug-disks/plugged.img')}`);
+  const image = join(scene.dirs.root, 'l/hotplug-disks/plugged.img');
+  mkdirSync(dirname(image), { recursive: true });
+  writeFileSync(image, new Uint8Array(IMAGE_BYTES));
+  scene.note(`the image is ${image}`);
   const outcome = await scene.act(handler, 'update');
   if (!outcome.ok) return notBuiltOrThrow(failuresOf(outcome));
   await scene.until('the disk in the domain', () =>

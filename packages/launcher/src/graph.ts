@@ -79,6 +79,8 @@ export interface LauncherGraph {
   readonly nudge: Nudge;
   /** Resolves when the handler was told of the domain's end. */
   readonly deleteSent: Promise<unknown>;
+  /** Whether the handler was told that the domain is deleted. */
+  isDeleteTold(): boolean;
   isExitingEarly(): boolean;
 }
 
@@ -209,6 +211,7 @@ export function createGraph(flags: LauncherFlags, paths: LauncherPaths, deps: Gr
   const deleted = Promise.withResolvers<undefined>();
   const qemuLog = createQemuLogForwarder(paths.qemuLogFile, deps.writeLine);
   let isExitingEarly = false;
+  let isDeleteTold = false;
   const exitEarly = (): void => {
     isExitingEarly = true;
     nudge.nudge();
@@ -226,7 +229,10 @@ export function createGraph(flags: LauncherFlags, paths: LauncherPaths, deps: Gr
         nudge.nudge();
       },
       onTold(what) {
-        if (what === 'deleted') deleted.resolve(undefined);
+        if (what !== 'deleted') return;
+        isDeleteTold = true;
+        deleted.resolve(undefined);
+        nudge.nudge();
       },
     },
     flags.uid,
@@ -241,6 +247,7 @@ export function createGraph(flags: LauncherFlags, paths: LauncherPaths, deps: Gr
     metadata,
     nudge,
     deleteSent: deleted.promise,
+    isDeleteTold: () => isDeleteTold,
     isExitingEarly: () => isExitingEarly,
   };
 }

@@ -132,6 +132,7 @@ async function watch(launcher: LauncherProcess, { graph }: Running): Promise<voi
   const { nudge, metadata } = graph;
   const ended = new AbortController();
   const isExitingEarly = (): boolean => graph.isExitingEarly();
+  const isDeleteTold = (): boolean => graph.isDeleteTold();
   const onShutdownSignal = (): void => {
     const shutdown = (): Promise<void> => graph.lifecycle.shutdown({ metadata: graph.vmi }, log);
     void shutDownGracefully({ clock, log, metadata, shutdown }, ended.signal);
@@ -139,7 +140,18 @@ async function watch(launcher: LauncherProcess, { graph }: Running): Promise<voi
   const kill = (pid: number | undefined): Promise<void> => killByForce(graph, pid, log);
   const readPid = (): number | undefined => readPidFile(launcherPaths(flags).qemuPidFile);
   await monitorQemu(
-    { clock, log, readPid, readProcessState, onShutdownSignal, kill, isExitingEarly, onZombie: remindInit, nudge },
+    {
+      clock,
+      log,
+      readPid,
+      readProcessState,
+      onShutdownSignal,
+      kill,
+      isExitingEarly,
+      isDeleteTold,
+      onZombie: remindInit,
+      nudge,
+    },
     {
       domainName: graph.domainName,
       startTimeoutMs: flags.qemuTimeoutMs,

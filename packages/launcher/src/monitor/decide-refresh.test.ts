@@ -10,6 +10,7 @@ const base: RefreshFacts = {
   shutdownAtMs: undefined,
   gracePeriodSeconds: 5,
   isExitingEarly: false,
+  isDeleteTold: false,
   pid: 42,
   processState: 'S',
 };
@@ -18,6 +19,12 @@ const withoutPid = { pid: undefined, processState: undefined };
 test.each<[string, Partial<RefreshFacts>, RefreshStep]>([
   ['waits while QEMU runs', {}, { kind: 'wait' }],
   ['waits while QEMU has not appeared', withoutPid, { kind: 'wait' }],
+  [
+    'does not wait for a QEMU that came and went between two looks',
+    { ...withoutPid, isDeleteTold: true },
+    { kind: 'done', why: 'ns_vm is deleted, its process was never seen' },
+  ],
+  ['waits for a QEMU that outlives its domain', { isDeleteTold: true }, { kind: 'wait' }],
   [
     'gives up on a QEMU that does not appear in time',
     { ...withoutPid, nowMs: 60_000 },

@@ -143,6 +143,7 @@ test('the watch kills once a second after the grace period, until QEMU is gone',
     onShutdownSignal: () => undefined,
     kill: () => Promise.resolve(void kills.push(clock.now())),
     isExitingEarly: () => false,
+    isDeleteTold: () => false,
     onZombie: () => undefined,
     nudge: createNudge(clock),
   };

@@ -10,7 +10,8 @@ if (project === '' || !['unit', 'integration'].includes(kind) || dirs.length ===
   process.exit(2);
 }
 const root = resolve(import.meta.dirname, '../..');
-const report = resolve(root, 'reports', kind, `${project.replace(/^@/, '')}.json`);
+// The very path that nx.json names as output, so that a replayed run has its report too.
+const report = resolve(root, 'reports', kind, `${project}.json`);
 mkdirSync(dirname(report), { recursive: true });
 const { status } = spawnSync(
   process.execPath,

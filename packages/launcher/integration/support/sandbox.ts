@@ -178,6 +178,8 @@ export async function startLauncherPod(
     connect: () => connectCmd(readySocket),
     async [Symbol.asyncDispose]() {
       await ear.close();
+      // A change of user clears the death signal that unshare sets, so the pod's first process is ended by hand.
+      for (const pid of childrenOf(child.pid ?? 0)) process.kill(pid, 'SIGKILL');
       child.kill('SIGKILL');
       await exited;
       rmSync(root, { recursive: true, force: true });

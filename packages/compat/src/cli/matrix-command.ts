@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { appendFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import type { Cell } from '../cell.ts';
 import { startEmulatedHandler } from '../emulate/handler/handler.ts';
@@ -34,11 +34,26 @@ const OPTIONS = {
 
 const OURS = 'virtwire';
 
-function writeReports(
-  cells: readonly Cell[],
-  facts: RunFacts,
-  files: { readonly junit?: string; readonly json?: string; readonly html?: string },
-): void {
+interface ReportFiles {
+  readonly junit?: string | undefined;
+  readonly json?: string | undefined;
+  readonly html?: string | undefined;
+}
+
+/** Files of reports, once it is sure that they can be written: the matrix takes minutes. */
+function reportFiles({ junit, json, html }: ReportFiles): ReportFiles {
+  for (const file of [junit, json, html]) {
+    if (file === undefined) continue;
+    try {
+      appendFileSync(file, '');
+    } catch (caught) {
+      throw new CompatError('BadOption', `${file} cannot be written: ${String(caught)}`, { cause: caught });
+    }
+  }
+  return { junit, json, html };
+}
+
+function writeReports(cells: readonly Cell[], facts: RunFacts, files: ReportFiles): void {
   if (files.junit !== undefined) writeFileSync(files.junit, renderJunit(cells));
   if (files.json !== undefined) writeFileSync(files.json, renderJsonReport(cells, facts));
   if (files.html !== undefined) writeFileSync(files.html, renderHtml(cells, facts, SCENARIOS));
@@ -72,6 +87,7 @@ export async function matrixCommand(argv: readonly string[], io: CompatProcess):
   const lines = parseLines(values.releases);
   const scenarios = parseScenarios(values.scenarios);
   const concurrency = parseConcurrency(values.concurrency);
+  const files = reportFiles(values);
   const startedAtMs = Date.now();
   const sides = (['handler', 'launcher'] as const).filter((side) => only === undefined || only === side);
   const cells = await runMatrix(
@@ -99,8 +115,9 @@ export async function matrixCommand(argv: readonly string[], io: CompatProcess):
     durationMs: Date.now() - startedAtMs,
     subjects: Object.fromEntries(sides.map((side) => [side, named[side]])),
   };
-  writeReports(cells, facts, values);
+  if (cells.length === 0) throw new CompatError('BadOption', 'no scenario of these is for that side: nothing was run');
+  writeReports(cells, facts, files);
   const counts = countCells(cells);
   io.line(renderCounts(counts));
-  return counts.failed === 0 && cells.length > 0 ? 0 : 1;
+  return counts.failed === 0 ? 0 : 1;
 }

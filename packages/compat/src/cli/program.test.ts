@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
+import { COMMANDS } from './commands.ts';
 import type { CompatProcess } from './process.ts';
 import { runCompat } from './program.ts';
 
@@ -41,7 +42,11 @@ test('a cell that fails makes exit code 1', async () => {
 test.each([
   [['matrix', '--releases', 'v9.9'], 'unknown release v9.9'],
   [['matrix', '--scenarios', 'nap'], 'unknown scenario nap'],
-  [['matrix', '--colour'], "Unknown option '--colour'"],
+  [['matrix', '--colour'], "virtwire compat matrix: Unknown option '--colour'"],
+  [['matrix', '--html', '/no/such/folder/m.html'], '/no/such/folder/m.html cannot be written'],
+  [['schema', '/no/such/path'], '/no/such/path does not exist'],
+  [['help', 'dance'], 'unknown command dance'],
+  [['probe', '--socket', '--as'], "Option '--socket' argument is ambiguous"],
   [['probe'], '--socket is needed'],
   [['probe', '--socket', '/no/socket'], '/no/socket does not exist: name the socket'],
   [['probe', '--socket', import.meta.filename], `${import.meta.filename} is no socket`],
@@ -51,14 +56,41 @@ test.each([
   [['replay'], 'name a folder'],
   [['run-handler'], 'start this from a matrix'],
   [['dance'], 'unknown command dance'],
-])('%j is wrong usage, and says why', async (argv, text) => {
+])('%j cannot be checked, and says why', async (argv, text) => {
   const { io, errors } = terminal();
   expect(await runCompat(argv, io)).toBe(2);
   expect(errors.join('\n')).toContain(text);
 });
 
 test('help names every command', async () => {
-  const { io, out } = terminal();
-  expect(await runCompat(['--help'], io)).toBe(0);
-  for (const name of ['matrix', 'replay', 'probe', 'record']) expect(out.join('\n')).toContain(`\n  ${name}`);
+  for (const argv of [['--help'], ['help']]) {
+    const { io, out } = terminal();
+    expect(await runCompat(argv, io)).toBe(0);
+    for (const name of Object.keys(COMMANDS)) expect(out.join('\n')).toContain(`\n  ${name}`);
+  }
+});
+
+test.each(Object.keys(COMMANDS))('%s --help prints the help of that command only', async (name) => {
+  for (const argv of [
+    [name, '--help'],
+    [name, '-h'],
+    ['help', name],
+  ]) {
+    const { io, out, errors } = terminal();
+    expect(await runCompat(argv, io)).toBe(0);
+    expect(errors).toEqual([]);
+    expect(out.join('\n').startsWith(`Usage: virtwire compat ${name}`)).toBe(true);
+    expect(out.join('\n')).toMatch(/\nExit codes: 0 .*; 1 .*; 2 could not check$/);
+    const others = Object.keys(COMMANDS).filter((other) => other !== name);
+    for (const other of others) expect(out.join('\n')).not.toContain(`compat ${other}`);
+  }
+});
+
+test('every option of a command is in its help', () => {
+  for (const { usage, options, run } of Object.values(COMMANDS)) {
+    expect(run).toBeTypeOf('function');
+    for (const option of usage.match(/--[a-z]+/g) ?? []) {
+      expect(options.map(([name]) => name).join(' ')).toContain(option);
+    }
+  }
 });

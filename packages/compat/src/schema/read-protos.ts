@@ -61,7 +61,8 @@ export function readProtoTexts(texts: ReadonlyMap<string, string>): Schema {
   try {
     root.resolveAll();
   } catch (caught) {
-    throw new CompatError('DecodeFailed', String(caught), { cause: caught });
+    const where = [...texts.keys()].join(', ');
+    throw new CompatError('DecodeFailed', `${where}: ${String(caught)}`, { cause: caught });
   }
   const elements = [...everythingIn(root)];
   const rpcs = elements.filter((element) => element instanceof protobuf.Service).flatMap(rpcsOf);

@@ -1,40 +1,4 @@
-import { SaxesParser } from 'saxes';
-
-/** An element of a parsed XML: what counts when two are compared. */
-export interface XmlElement {
-  readonly name: string;
-  /** In order. */
-  readonly attributes: readonly (readonly [string, string])[];
-  readonly children: XmlElement[];
-  /** Without the white space of the layout when there are children. */
-  text: string;
-}
-
-/** @throws {Error} when the text is not well-formed. */
-export function parseXmlTree(xml: string): XmlElement {
-  const root: XmlElement = { name: '', attributes: [], children: [], text: '' };
-  const stack: XmlElement[] = [root];
-  const parser = new SaxesParser({ xmlns: false });
-  parser.on('opentag', (tag) => {
-    const element: XmlElement = { name: tag.name, attributes: Object.entries(tag.attributes), children: [], text: '' };
-    stack.at(-1)?.children.push(element);
-    stack.push(element);
-  });
-  parser.on('closetag', () => {
-    const element = stack.pop();
-    if (element !== undefined && element.children.length > 0) element.text = element.text.trim();
-  });
-  const addText = (text: string): void => {
-    const element = stack.at(-1);
-    if (element !== undefined) element.text += text;
-  };
-  parser.on('text', addText);
-  parser.on('cdata', addText);
-  parser.write(xml).close();
-  const [element] = root.children;
-  if (element === undefined) throw new Error('no element');
-  return element;
-}
+import type { XmlElement } from '@virtwire/vm-model';
 
 /** Where two trees differ: elements, attributes, text, and their order. */
 export function diffXml(expected: XmlElement, actual: XmlElement, path = ''): readonly string[] {
@@ -55,7 +19,7 @@ export function diffXml(expected: XmlElement, actual: XmlElement, path = ''): re
 }
 
 function attributeText(element: XmlElement): string {
-  return element.attributes.map(([name, value]) => `${name}="${value}"`).join(' ') || 'none';
+  return [...element.attributes].map(([name, value]) => `${name}="${value}"`).join(' ') || 'none';
 }
 
 function childNames(element: XmlElement): string {

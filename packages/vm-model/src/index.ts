@@ -265,6 +265,7 @@ export { GONE_STATUS, isDomainDown, lifeCycleOf, reasonOf } from './domain/state
 export type { LifeCycle, StateChangeReason } from './domain/state.ts';
 export { parseDomainElementXml, parseDomainXml } from './domain/xml-reader.ts';
 export { escapeXml } from './domain/xml-escape.ts';
+export { parseXmlTree, renderXmlTree, type XmlElement, xmlChild, xmlElement } from './domain/xml-tree.ts';
 export { renderDomainElementXml, renderDomainXml, type XmlLayout } from './domain/xml-writer.ts';
 export { claimNameOf, findVolume, isHotplugVolume, volumeKind, type VolumeKind } from './vmi/volume-sources.ts';
 export {

@@ -6,12 +6,19 @@ import {
   countHotplugPorts,
   resolveConverterContext,
 } from '@virtwire/launcher';
-import { type Domain, parseJson, parseVmiJson, renderDomainJson, renderDomainXml } from '@virtwire/vm-model';
+import {
+  type Domain,
+  parseJson,
+  parseVmiJson,
+  parseXmlTree,
+  renderDomainJson,
+  renderDomainXml,
+} from '@virtwire/vm-model';
 import type { Files } from '../../testdata/bundle.ts';
 import { diffJson, diffKeyOrder } from '../compare.ts';
 import { caseNames, type CaseResult, runCase } from '../family.ts';
 import { nodeVmi } from './vmi-defaults.ts';
-import { diffXml, parseXmlTree } from '../xml-tree.ts';
+import { diffXml } from '../xml-tree.ts';
 
 /** What a conversion came to: a domain, an error, or (stage `ports`) both. */
 interface Outcome {

@@ -1,10 +1,11 @@
 /**
- * Writes `src/gen/*.gen.ts` from `protocol/domain-json.schema.json` and `scripts/xml-rules.ts`.
+ * Writes `src/gen/*.gen.ts` from `protocol/domain-json.schema.json` and `scripts/xml-rules.ts`, and from `src/vmi`.
  * With `--check` it writes nothing and exits 1 when a file is stale.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { EXTRA_FIELDS, REQUIRED, XML_ALWAYS, XML_NAMESPACES, XML_PATHS } from './xml-rules.ts';
+import { renderVmiTable } from './vmi-table.ts';
 
 interface Schema {
   readonly type?: string | readonly string[];
@@ -178,6 +179,7 @@ function renderTable(): string {
 const outputs: readonly (readonly [string, string])[] = [
   ['src/gen/domain-types.gen.ts', renderTypes()],
   ['src/gen/domain-table.gen.ts', renderTable()],
+  ['src/gen/vmi-table.gen.ts', renderVmiTable(ROOT)],
 ];
 const check = process.argv.includes('--check');
 let stale = false;

@@ -167,7 +167,7 @@ export type {
   MigrationMetadata,
   XMLName,
 } from './gen/domain-types.gen.ts';
-export type { Int64 } from './int64.ts';
+export type { Int32, Int64, Uint, Uint32 } from './int64.ts';
 export type {
   VmiBootloader,
   VmiChassis,

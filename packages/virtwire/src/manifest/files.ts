@@ -40,7 +40,7 @@ class Collector {
 
   /** An image is named by the directory that it is unpacked in; relative to the manifest. */
   imageDirectory(field: string, image: string | undefined): string | undefined {
-    if (typeof image !== 'string' || image === '') {
+    if (image === undefined || image === '') {
       this.report(field, 'is missing');
       return undefined;
     }
@@ -77,7 +77,7 @@ function addContainerDisk(to: Collector, field: string, index: number, volume: V
 function addHostDisk(to: Collector, field: string, volume: Volume): void {
   const disk = volume.hostDisk;
   if (disk === undefined) return;
-  if (typeof disk.path !== 'string' || !isAbsolute(disk.path)) {
+  if (!isAbsolute(disk.path)) {
     to.report(`${field}.hostDisk.path`, 'must be an absolute path');
     return;
   }
@@ -101,9 +101,8 @@ function addKernelBoot(to: Collector, vmi: Vmi): void {
   if (source === undefined) return;
   for (const name of ['kernelPath', 'initrdPath'] as const) {
     const path = container[name];
-    if (!path) continue; // a null of YAML too
-    if (typeof path !== 'string') to.report(`${field}.${name}`, 'must be a path, as text');
-    else if (!existsSync(join(source, path))) to.report(`${field}.${name}`, `no file ${join(source, path)}`);
+    if (!path) continue;
+    if (!existsSync(join(source, path))) to.report(`${field}.${name}`, `no file ${join(source, path)}`);
   }
   to.binds.push({ source, destination: KERNEL_BOOT, readonly: true });
 }

@@ -193,8 +193,8 @@ test('a path of the kernel that is no text is told with its field', () => {
   const kernelBoot = { container: { image: 'image', kernelPath: 5, initrdPath: ['x'] } };
   expect(problemsOf(manifest({ firmware: { kernelBoot } }))).toEqual(
     expect.arrayContaining([
-      expect.stringContaining('kernelBoot.container.kernelPath: must be a path, as text'),
-      expect.stringContaining('kernelBoot.container.initrdPath: must be a path, as text'),
+      expect.stringContaining('kernelBoot.container.kernelPath: must be text, not 5'),
+      expect.stringContaining('kernelBoot.container.initrdPath: must be text'),
     ]),
   );
 });

@@ -3,6 +3,7 @@ import type { Vmi } from '@virtwire/vm-model';
 import { parseAllDocuments } from 'yaml';
 import { errorText } from '../errors.ts';
 import type { Problem } from './problem.ts';
+import { checkTypes } from './types.ts';
 
 /** A VMI of a manifest file. */
 export interface ManifestVmi {
@@ -61,25 +62,29 @@ function checkNames(vmi: Vmi, where: string): Problem[] {
   return problems;
 }
 
-function readDocument(file: string, index: number, value: unknown): { vmi: Vmi } | Problem {
+function readDocument(file: string, index: number, value: unknown): { vmi: Vmi } | readonly Problem[] {
   const where = index === 0 ? file : `${file} (document ${index + 1})`;
-  if (!isFields(value)) return { where, field: '', what: 'is no VirtualMachineInstance' };
+  const refuse = (field: string, what: string): readonly Problem[] => [{ where, field, what }];
+  if (!isFields(value)) return refuse('', 'is no VirtualMachineInstance');
   const fields = vmiFields(value);
-  if (typeof fields === 'string') return { where, field: '', what: fields };
-  if (!isFields(fields['spec'])) return { where, field: 'spec', what: 'is missing' };
-  if (!isFields(fields['spec']['domain'])) return { where, field: 'spec.domain', what: 'is missing' };
+  if (typeof fields === 'string') return refuse('', fields);
+  if (!isFields(fields['spec'])) return refuse('spec', 'is missing');
+  if (!isFields(fields['spec']['domain'])) return refuse('spec.domain', 'is missing');
   let json: string;
   try {
     json = JSON.stringify({ ...fields, status: undefined });
   } catch {
-    return { where, field: '', what: 'bad YAML: an alias stands within what it stands for, or lists nest too deeply' };
+    return refuse('', 'bad YAML: an alias stands within what it stands for, or lists nest too deeply');
   }
+  const problems: Problem[] = [];
+  checkTypes((field, what) => void problems.push({ where, field, what }), fields);
+  if (problems.length > 0) return problems;
   try {
     const vmi = parseVmiJson(json);
     vmi.metadata.namespace ||= 'default';
     return { vmi };
   } catch (caught) {
-    return { where, field: '', what: errorText(caught) };
+    return refuse('', errorText(caught));
   }
 }
 
@@ -110,7 +115,7 @@ export function parseManifest(file: string, text: string): ParsedManifest {
     if (value === null && documents.length > 1) continue; // an empty document between two separators
     const read = readDocument(file, index, value);
     if (!('vmi' in read)) {
-      problems.push(read);
+      problems.push(...read);
       continue;
     }
     const bad = checkNames(read.vmi, file);

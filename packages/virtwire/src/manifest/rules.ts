@@ -1,3 +1,5 @@
+import { parseQuantity } from '@virtwire/vm-model';
+
 /** Takes what is wrong with a field. */
 export type Report = (field: string, what: string) => void;
 
@@ -41,8 +43,16 @@ export const text = rule('text', (value) => typeof value === 'string');
 /** true or false. */
 export const flag = rule('true or false', (value) => typeof value === 'boolean');
 
-/** An amount such as `512Mi` or `2`; whether its text is one is checked elsewhere. */
-export const amount = rule('an amount such as 512Mi', (value) => ['string', 'number', 'bigint'].includes(typeof value));
+const HINT = 'write for example 512Mi, 2Gi or 500m';
+const anyAmount = rule('an amount such as 512Mi', (value) => typeof value === 'string' || typeof value === 'number');
+
+/** An amount such as `512Mi` or `2`, not less than nothing. */
+export const amount: Rule = (report, field, value) => {
+  if (typeof value !== 'string' && typeof value !== 'number') return anyAmount(report, field, value);
+  const parsed = parseQuantity(value);
+  if (parsed === undefined) report(field, `"${value}" is no quantity: ${HINT}`);
+  else if (parsed.nano < 0n) report(field, `${value} is less than nothing: ${HINT}`);
+};
 
 /** How many of something: Go's uint32. */
 export const count = integer(0, MAX_UINT32, 'a whole number, 0 or more');

@@ -109,7 +109,6 @@ const cpu = object({
   realtime: object(),
 } satisfies RulesOf<Of<VmiDomain['cpu']>>);
 
-// Paths of the kernel are looked at together with their files.
 const firmware = object({
   uuid: text,
   serial: text,
@@ -119,7 +118,9 @@ const firmware = object({
   } satisfies RulesOf<Of<Firmware['bootloader']>>),
   kernelBoot: object({
     kernelArgs: text,
-    container: object({ image: text } satisfies RulesOf<Of<Of<Firmware['kernelBoot']>['container']>>),
+    container: object({ image: text, kernelPath: text, initrdPath: text } satisfies RulesOf<
+      Of<Of<Firmware['kernelBoot']>['container']>
+    >),
   } satisfies RulesOf<Of<Firmware['kernelBoot']>>),
   acpi: object(),
 } satisfies RulesOf<Firmware>);
@@ -243,6 +244,6 @@ const spec = object({
 const vmiRule: Rule = object({ metadata, spec } satisfies RulesOf<Vmi>);
 
 /** Checks the types of the fields that are read before or at a start; names and unknown fields are passed over. */
-export function checkTypes(report: Report, vmi: Vmi): void {
+export function checkTypes(report: Report, vmi: unknown): void {
   vmiRule(report, '', vmi);
 }

@@ -1,3 +1,4 @@
+import type { Uint } from '../int64.ts';
 import type { VmiInterface } from './networks.ts';
 
 /** `spec.domain.devices`. */
@@ -35,7 +36,7 @@ export interface VmiDisk {
   disk?: { bus?: DiskBus; readonly?: boolean; pciAddress?: string };
   cdrom?: { bus?: DiskBus; readonly?: boolean; tray?: 'open' | 'closed' };
   lun?: { bus?: DiskBus; readonly?: boolean; reservation?: boolean };
-  bootOrder?: number;
+  bootOrder?: Uint;
   serial?: string;
   dedicatedIOThread?: boolean;
   cache?: string;
@@ -49,7 +50,7 @@ export interface VmiDisk {
 
 /** `blockSize` of a disk. */
 export interface VmiBlockSize {
-  custom?: { logical?: number; physical?: number; discardGranularity?: number };
+  custom?: { logical?: Uint; physical?: Uint; discardGranularity?: Uint };
   matchVolume?: { enabled?: boolean };
 }
 

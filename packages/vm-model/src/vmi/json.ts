@@ -1,46 +1,19 @@
-import { VmModelError } from '../errors.ts';
 import { parseJson, renderJson } from '../json/lossless.ts';
+import { completeVmi } from './complete.ts';
 import type { Vmi } from './vmi.ts';
 
 /**
- * Reads the JSON of a VMI and keeps every field, known or not; integers beyond 2^53 become bigint. `null` in the spec
- * means not set, as for Go, and is left out, so that nobody has to look for it.
+ * Reads the JSON of a VMI as Go does, and keeps every field, known or not; integers beyond 2^53 become bigint.
  *
- * Only the shape that every user of a VMI relies on is checked: metadata, spec, spec.domain and spec.domain.devices
- * exist afterwards.
+ * Afterwards a VMI is what its type says: `null` means not set and is gone (unset times stay null), lists and maps hold
+ * Go's zero value in its place, and what every object of a kind has (`metadata`, `spec.domain.devices`, the name of a
+ * disk) is there.
  *
- * @throws {VmModelError} `InvalidJson` when the text is no JSON object, or one of these is no object.
+ * @throws {VmModelError} `InvalidJson` when the text is no JSON, or a field of another type than KubeVirt v1.9's; the
+ * message starts with the field.
  */
 export function parseVmiJson(text: string): Vmi {
-  const value = parseJson(text);
-  const vmi = ensureObject({ vmi: value }, 'vmi', 'VirtualMachineInstance');
-  ensureObject(vmi, 'metadata', 'metadata');
-  const spec = ensureObject(vmi, 'spec', 'spec');
-  const domain = ensureObject(spec, 'domain', 'spec.domain');
-  ensureObject(domain, 'devices', 'spec.domain.devices');
-  dropNulls(spec);
-  if (vmi['status'] !== undefined) ensureObject(vmi, 'status', 'status');
-  return vmi as unknown as Vmi;
-}
-
-function ensureObject(parent: Record<string, unknown>, key: string, path: string): Record<string, unknown> {
-  const value = parent[key] ?? {};
-  if (typeof value !== 'object' || Array.isArray(value)) {
-    throw new VmModelError(
-      'InvalidJson',
-      `${path} must be an object, not ${Array.isArray(value) ? 'a list' : typeof value}`,
-    );
-  }
-  parent[key] = value;
-  return value as Record<string, unknown>;
-}
-
-function dropNulls(value: unknown): void {
-  if (typeof value !== 'object' || value === null) return;
-  for (const [key, item] of Object.entries(value)) {
-    if (item === null && !Array.isArray(value)) Reflect.deleteProperty(value, key);
-    else dropNulls(item);
-  }
+  return completeVmi(parseJson(text));
 }
 
 /** Prints a VMI with everything it carries; compact, or with so many blanks per level for people. */

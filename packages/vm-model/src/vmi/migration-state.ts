@@ -1,5 +1,5 @@
-import type { Int64 } from '../int64.ts';
-import type { Timestamp } from './metadata.ts';
+import type { Int64, Uint32 } from '../int64.ts';
+import type { Quantity, Timestamp } from './metadata.ts';
 
 /** `status.migrationState`. */
 export interface MigrationState {
@@ -28,7 +28,7 @@ export interface MigrationState {
   targetNodeTopology?: string;
   sourcePersistentStatePVCName?: string;
   targetPersistentStatePVCName?: string;
-  targetMemoryOverhead?: string | number;
+  targetMemoryOverhead?: Quantity;
   sourceState?: MigrationSideState;
   targetState?: MigrationSideState;
 }
@@ -57,10 +57,10 @@ export interface MigrationSideState {
 /** Settings of migrations, cluster wide or of one. */
 export interface MigrationConfiguration {
   nodeDrainTaintKey?: string;
-  parallelOutboundMigrationsPerNode?: number;
-  parallelMigrationsPerCluster?: number;
+  parallelOutboundMigrationsPerNode?: Uint32;
+  parallelMigrationsPerCluster?: Uint32;
   allowAutoConverge?: boolean;
-  bandwidthPerMigration?: string | number;
+  bandwidthPerMigration?: Quantity;
   completionTimeoutPerGiB?: Int64;
   progressTimeout?: Int64;
   unsafeMigrationOverride?: boolean;

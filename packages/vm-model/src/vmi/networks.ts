@@ -1,3 +1,5 @@
+import type { Int32, Uint } from '../int64.ts';
+
 /** One entry of `spec.networks`; exactly one of pod, multus and resourceClaim is set. */
 export interface Network {
   name: string;
@@ -22,7 +24,7 @@ export interface VmiInterface {
   ports?: Port[];
   portRanges?: PortRange[];
   macAddress?: string;
-  bootOrder?: number;
+  bootOrder?: Uint;
   pciAddress?: string;
   dhcpOptions?: DhcpOptions;
   tag?: string;
@@ -34,15 +36,15 @@ export interface VmiInterface {
 export interface Port {
   name?: string;
   protocol?: string;
-  port: number;
+  port: Int32;
 }
 
 /** Ports in a row that masquerade forwards. */
 export interface PortRange {
   name?: string;
   protocol?: string;
-  start: number;
-  end: number;
+  start: Int32;
+  end: Int32;
 }
 
 /** `dhcpOptions` of an interface. */

@@ -1,4 +1,4 @@
-import type { Int64 } from '../int64.ts';
+import type { Int32, Int64, Uint32 } from '../int64.ts';
 import type { MigrationState } from './migration-state.ts';
 import type { Condition, Quantity, Timestamp } from './metadata.ts';
 
@@ -29,7 +29,7 @@ export interface VmiStatus {
   topologyHints?: { tscFrequency?: Int64 };
   virtualMachineRevisionName?: string;
   runtimeUser?: Int64;
-  VSOCKCID?: number;
+  VSOCKCID?: Uint32;
   selinuxContext?: string;
   machine?: { type?: string };
   currentCPUTopology?: CpuTopology;
@@ -56,7 +56,7 @@ export interface VmiInterfaceStatus {
   podInterfaceName?: string;
   /** Comma list of `domain`, `guest-agent`, `multus-status`. */
   infoSource?: string;
-  queueCount?: number;
+  queueCount?: Int32;
   linkState?: string;
 }
 
@@ -74,9 +74,9 @@ export interface VmiGuestOsInfo {
 
 /** `status.currentCPUTopology`. */
 export interface CpuTopology {
-  cores?: number;
-  sockets?: number;
-  threads?: number;
+  cores?: Uint32;
+  sockets?: Uint32;
+  threads?: Uint32;
 }
 
 /** `status.memory`. */
@@ -98,7 +98,7 @@ export interface VolumeStatus {
   hotplugVolume?: { attachPodName?: string; attachPodUID?: string };
   size?: Int64;
   memoryDumpVolume?: DomainMemoryDumpInfo;
-  containerDiskVolume?: { checksum?: number };
+  containerDiskVolume?: { checksum?: Uint32 };
 }
 
 /** What virt-controller copies of a claim into the volume status. */
@@ -122,8 +122,8 @@ export interface DomainMemoryDumpInfo {
 
 /** `status.kernelBootStatus`: checksums of what was booted. */
 export interface KernelBootStatus {
-  kernelInfo?: { checksum?: number };
-  initrdInfo?: { checksum?: number };
+  kernelInfo?: { checksum?: Uint32 };
+  initrdInfo?: { checksum?: Uint32 };
 }
 
 /** A volume whose storage moves during a migration. */

@@ -17,36 +17,75 @@ describe('VMI JSON', () => {
 
   test('unknown fields, their order and 64-bit numbers survive', () => {
     const text =
-      '{"metadata":{"name":"a","zz":{"y":[1,{"x":null}]}},"spec":{"domain":{"devices":{},"new":"<&>"},' +
+      '{"metadata":{"name":"a","namespace":"b","uid":"c","zz":{"y":[1,{"x":null}]}},' +
+      '"spec":{"domain":{"devices":{"disks":[{"name":"d","later":null}]},"new":"<&>"},' +
       '"terminationGracePeriodSeconds":9223372036854775807,"later":18446744073709551615,"half":0.5},"extra":[]}';
     const vmi = parseVmiJson(text);
     expect(vmi.spec.terminationGracePeriodSeconds).toBe(9223372036854775807n);
     expect(renderVmiJson(vmi)).toBe(text);
   });
 
-  test('null in the spec means not set; elsewhere it stays', () => {
+  test('null means not set; times that are not set stay null, and so do fields that are not known', () => {
     const text =
-      '{"metadata":{"creationTimestamp":null},"spec":{"domain":{"devices":null,"cpu":null,"clock":{"utc":null}},' +
-      '"volumes":[{"name":"a","hostDisk":null}]},"status":{"conditions":[{"type":"Ready","lastProbeTime":null}]}}';
+      '{"metadata":{"name":"a","namespace":"b","uid":"c","creationTimestamp":null,"labels":null},' +
+      '"spec":{"domain":{"devices":null,"cpu":null,"clock":{"utc":null},"later":null},' +
+      '"volumes":[{"name":"a","hostDisk":null},null]},"status":{"migrationState":null,' +
+      '"conditions":[{"type":"Ready","status":"True","lastProbeTime":null}],"activePods":{"p":null},' +
+      '"volumeStatus":[{"name":"v","target":null,"persistentVolumeClaimInfo":null}]}}';
     expect(renderVmiJson(parseVmiJson(text))).toBe(
-      '{"metadata":{"creationTimestamp":null},"spec":{"domain":{"devices":{},"clock":{}},' +
-        '"volumes":[{"name":"a"}]},"status":{"conditions":[{"type":"Ready","lastProbeTime":null}]}}',
+      '{"metadata":{"name":"a","namespace":"b","uid":"c","creationTimestamp":null},' +
+        '"spec":{"domain":{"devices":{},"clock":{},"later":null},"volumes":[{"name":"a"},{"name":""}]},"status":{' +
+        '"conditions":[{"type":"Ready","status":"True","lastProbeTime":null}],"activePods":{"p":""},' +
+        '"volumeStatus":[{"name":"v","target":""}]}}',
     );
   });
 
   test('what everyone relies on exists afterwards', () => {
-    const vmi = parseVmiJson('{"metadata":{"name":"a"},"spec":{}}');
+    const vmi = parseVmiJson('{"spec":{"volumes":[{"emptyDisk":{}}]}}');
+    expect(vmi.metadata).toEqual({ name: '', namespace: '', uid: '' });
     expect(vmi.spec.domain.devices).toEqual({});
+    expect(vmi.spec.volumes).toEqual([{ name: '', emptyDisk: { capacity: '0' } }]);
+    expect(vmi.status).toBeUndefined();
   });
 
   test.each([
-    ['[]', 'VirtualMachineInstance must be an object, not a list'],
-    ['5', 'VirtualMachineInstance must be an object, not number'],
-    ['{"spec":"x"}', 'spec must be an object, not string'],
-    ['{"spec":{"domain":[]}}', 'spec.domain must be an object, not a list'],
-    ['{"status":true}', 'status must be an object, not boolean'],
+    ['[]', 'VirtualMachineInstance: must be an object, not a list'],
+    ['5', 'VirtualMachineInstance: must be an object, not 5'],
+    ['null', 'VirtualMachineInstance: must be an object, not nothing'],
+    ['{"spec":"x"}', 'spec: must be an object, not other text'],
+    ['{"spec":{"domain":[]}}', 'spec.domain: must be an object, not a list'],
+    ['{"status":true}', 'status: must be an object, not true'],
+    ['{"metadata":{"labels":{"a":5}}}', 'metadata.labels.a: must be text, not 5'],
+    [
+      '{"spec":{"domain":{"cpu":{"cores":-1}}}}',
+      'spec.domain.cpu.cores: must be a whole number from 0 to 4294967295, not -1',
+    ],
+    ['{"spec":{"domain":{"cpu":{"cores":1.5}}}}', 'spec.domain.cpu.cores: must be a whole number'],
+    ['{"spec":{"domain":{"cpu":{"cores":4294967296}}}}', 'spec.domain.cpu.cores: must be a whole number'],
+    [
+      '{"spec":{"terminationGracePeriodSeconds":9223372036854775808}}',
+      'spec.terminationGracePeriodSeconds: must be a whole number of 64 bits, not 9223372036854775808',
+    ],
+    ['{"spec":{"domain":{"memory":{"guest":"64Megs"}}}}', 'spec.domain.memory.guest: must be an amount such as 512Mi'],
+    ['{"spec":{"domain":{"memory":{"guest":["64Mi"]}}}}', 'not a list'],
+    ['{"spec":{"volumes":[{"hostDisk":[]}]}}', 'spec.volumes[0].hostDisk: must be an object, not a list'],
+    ['{"spec":{"domain":{"devices":{"disks":{}}}}}', 'spec.domain.devices.disks: must be a list, not an object'],
+    ['{"spec":{"domain":{"devices":{"rng":true}}}}', 'spec.domain.devices.rng: must be an object, not true'],
+    ['{"spec":{"domain":{"devices":{"rng":[]}}}}', 'spec.domain.devices.rng: must be an object, not a list'],
+    [
+      '{"status":{"volumeStatus":[{"persistentVolumeClaimInfo":{"capacity":{"storage":true}}}]}}',
+      'status.volumeStatus[0].persistentVolumeClaimInfo.capacity.storage: must be an amount',
+    ],
+    ['{"status":{"migrationState":{"targetCPUSet":["0"]}}}', 'status.migrationState.targetCPUSet[0]: must be a whole'],
+    ['{', 'unexpected end of JSON input'],
   ])('%s is refused: %s', (text, message) => {
-    expect(() => parseVmiJson(text)).toThrow(new VmModelError('InvalidJson', message));
+    expect(() => parseVmiJson(text)).toThrow(VmModelError);
+    expect(() => parseVmiJson(text)).toThrow(message);
+  });
+
+  test('a secret in the wrong place is not told', () => {
+    const text = '{"spec":{"domain":{"devices":{"rng":"hunter2"}}}}';
+    expect(() => parseVmiJson(text)).toThrow(/^(?!.*hunter2)spec\.domain\.devices\.rng: must be an object/);
   });
 
   test('a VMI that nests without end is refused', () => {

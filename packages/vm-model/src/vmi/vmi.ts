@@ -1,4 +1,4 @@
-import type { Int64 } from '../int64.ts';
+import type { Int32, Int64, Uint32 } from '../int64.ts';
 import type { DomainSpecDevices } from './devices.ts';
 import type { ObjectMeta, Quantity, ResourceRequirements } from './metadata.ts';
 import type { Network } from './networks.ts';
@@ -60,7 +60,7 @@ export interface VmiDomain {
   features?: VmiFeatures;
   devices: DomainSpecDevices;
   ioThreadsPolicy?: 'shared' | 'auto' | 'supplementalPool';
-  ioThreads?: { supplementalPoolThreadCount?: number };
+  ioThreads?: { supplementalPoolThreadCount?: Uint32 };
   chassis?: VmiChassis;
   launchSecurity?: VmiLaunchSecurity;
   rebootPolicy?: 'Reboot' | 'Terminate';
@@ -68,10 +68,10 @@ export interface VmiDomain {
 
 /** `spec.domain.cpu`. */
 export interface VmiCpu {
-  cores?: number;
-  sockets?: number;
-  maxSockets?: number;
-  threads?: number;
+  cores?: Uint32;
+  sockets?: Uint32;
+  maxSockets?: Uint32;
+  threads?: Uint32;
   model?: string;
   features?: { name: string; policy?: string }[];
   dedicatedCpuPlacement?: boolean;
@@ -159,7 +159,7 @@ export interface VmiFeatures {
 export interface VmiFeatureHyperv {
   relaxed?: VmiFeatureState;
   vapic?: VmiFeatureState;
-  spinlocks?: VmiFeatureState & { spinlocks?: number };
+  spinlocks?: VmiFeatureState & { spinlocks?: Uint32 };
   vpindex?: VmiFeatureState;
   runtime?: VmiFeatureState;
   synic?: VmiFeatureState;
@@ -203,9 +203,9 @@ export interface Probe {
   guestAgentPing?: object;
   httpGet?: unknown;
   tcpSocket?: unknown;
-  initialDelaySeconds?: number;
-  timeoutSeconds?: number;
-  periodSeconds?: number;
-  successThreshold?: number;
-  failureThreshold?: number;
+  initialDelaySeconds?: Int32;
+  timeoutSeconds?: Int32;
+  periodSeconds?: Int32;
+  successThreshold?: Int32;
+  failureThreshold?: Int32;
 }

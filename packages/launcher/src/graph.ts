@@ -1,11 +1,15 @@
 import { join } from 'node:path/posix';
 import type { CmdHandlers } from '@virtwire/shared-proto';
 import { domainName, parseDomainXml, renderDomainXml } from '@virtwire/vm-model';
+import type { DomainSpec } from '@virtwire/vm-model';
 import type { Logger } from '@virtwire/telemetry';
 import { createAgentPoller } from './agent/poller.ts';
 import { createAgentReaction } from './agent/react.ts';
 import { createRawAgentData } from './agent/raw-data.ts';
 import { createAgentStore } from './agent/store.ts';
+import type { BackupManager } from './backup/manager.ts';
+import { createBackupManager } from './backup/manager.ts';
+import { backupHandlers } from './cmd-server/backup.ts';
 import type { SyncOptions } from './cmd-server/complete-options.ts';
 import { guestHandlers } from './cmd-server/guest.ts';
 import { lifecycleHandlers } from './cmd-server/lifecycle.ts';
@@ -16,8 +20,10 @@ import type { Clock } from './config/clock.ts';
 import type { LauncherFlags } from './config/flags.ts';
 import type { LauncherPaths } from './config/paths.ts';
 import type { ToolPort } from './disks/ports.ts';
+import { createDataStores } from './domain/data-stores.ts';
 import { createDefiner } from './domain/define.ts';
 import { createDirtyRate } from './domain/dirty-rate.ts';
+import type { Freezer } from './domain/freeze.ts';
 import { createFreezer } from './domain/freeze.ts';
 import { createGuestTimeSync } from './domain/guest-time.ts';
 import { createLaunchSecurity } from './domain/launch-security.ts';
@@ -66,6 +72,11 @@ export interface GraphDeps {
   readonly podName: string;
 }
 
+/** The outside world, with domains read so that their tracked disks are known whatever libvirt tells. */
+interface TrackingDeps extends GraphDeps {
+  readonly parseSpec: (xml: string) => DomainSpec;
+}
+
 /** All objects of a launcher, at rest. */
 export interface LauncherGraph {
   readonly vmi: VmiReference;
@@ -97,15 +108,47 @@ function agentParts(deps: GraphDeps, flags: LauncherFlags, name: string, push: E
   return { store, reaction: createAgentReaction(poller, log) };
 }
 
-function domainParts(deps: GraphDeps, flags: LauncherFlags, metadata: MetadataCache) {
-  const { libvirt, guestLibvirt, clock, log } = deps;
+function tracking(deps: GraphDeps): TrackingDeps {
+  const dataStores = createDataStores();
+  return {
+    ...deps,
+    parseSpec: (xml) => dataStores.complete(parseDomainXml(xml)),
+    preparation: {
+      ...deps.preparation,
+      async convert(vmi, options) {
+        const spec = await deps.preparation.convert(vmi, options);
+        dataStores.remember(spec);
+        return spec;
+      },
+    },
+  };
+}
+
+function freezerOf(deps: GraphDeps, paths: LauncherPaths, metadata: MetadataCache): Freezer {
+  const { guestLibvirt: libvirt, tools, clock } = deps;
+  return createFreezer({ libvirt, metadata, tools, clock, tpmStateDir: paths.tpmStateDir });
+}
+
+function backupParts(
+  deps: TrackingDeps,
+  paths: LauncherPaths,
+  metadata: MetadataCache,
+  freezer: Freezer,
+): BackupManager {
+  const { libvirt, parseSpec, clock, log } = deps;
+  const nbdSocket = join(paths.socketsDir, 'backup-nbd-sock');
+  return createBackupManager({ libvirt, freezer, metadata, parseSpec, clock, log, nbdSocket });
+}
+
+function domainParts(deps: TrackingDeps, flags: LauncherFlags, metadata: MetadataCache) {
+  const { libvirt, guestLibvirt, clock, log, parseSpec } = deps;
   const paused = createPausedSet();
   const mutex = createMutex();
   const guestTime = createGuestTimeSync(guestLibvirt, clock, log);
   const lifecycle = createLifecycle({ libvirt, guestLibvirt, metadata, paused, guestTime, mutex, clock });
   const definer = createDefiner({
     libvirt,
-    parseSpec: parseDomainXml,
+    parseSpec,
     renderSpec: (spec) => renderDomainXml(spec, { indent: '\t' }),
     onDefine: (_vmi, spec) => Promise.resolve(spec),
   });
@@ -116,20 +159,21 @@ function domainParts(deps: GraphDeps, flags: LauncherFlags, metadata: MetadataCa
     metadata,
     paused,
     mutex,
-    parseSpec: parseDomainXml,
+    parseSpec,
     hotplugDir: flags.hotplugDiskDir,
   });
   return { lifecycle, sync };
 }
 
 function eventParts(
-  deps: GraphDeps,
+  deps: TrackingDeps,
   vmi: VmiReference,
   paths: LauncherPaths,
   metadata: MetadataCache,
   writer: DomainWriter,
+  backups: BackupManager,
 ) {
-  const { libvirt, notify, clock, log } = deps;
+  const { libvirt, notify, clock, log, parseSpec } = deps;
   const targetMonitor = createTargetMonitor(libvirt, metadata, clock, log);
   return createEventProcessor(
     {
@@ -138,8 +182,9 @@ function eventParts(
       metadata,
       clock,
       log,
-      parseSpec: parseDomainXml,
+      parseSpec,
       renderDomain: (domain) => writer.render(domain),
+      completeBackup: (domain, job) => backups.complete(domain, job),
       startTargetMonitor: (name) => targetMonitor.start(name),
     },
     vmi,
@@ -150,12 +195,12 @@ function eventParts(
 function guestParts(
   deps: GraphDeps,
   flags: LauncherFlags,
-  paths: LauncherPaths,
+  freezer: Freezer,
   metadata: MetadataCache,
   sync: DomainSync<SyncOptions>,
   vmi: VmiReference,
 ): CmdHandlers {
-  const { libvirt, guestLibvirt, clock, log, tools } = deps;
+  const { libvirt, guestLibvirt, clock, log } = deps;
   const sendK8sEvent = async (event: K8sEvent): Promise<void> => {
     const failure = await deps.notify.sendK8sEvent(JSON.stringify(k8sEventObject(vmi, event)));
     if (failure !== undefined) log.error({ reason: failure.error }, 'Could not send k8s event');
@@ -164,7 +209,7 @@ function guestParts(
   return guestHandlers({
     libvirt,
     reboot: guestLibvirt,
-    freezer: createFreezer({ libvirt: guestLibvirt, metadata, tools, clock, tpmStateDir: paths.tpmStateDir }),
+    freezer,
     memoryDumper: createMemoryDumper({ libvirt: guestLibvirt, metadata, clock }),
     launchSecurity: createLaunchSecurity({ libvirt, firmwarePath: join(flags.ovmfPath, SEV_FIRMWARE) }),
     exec: { libvirt: guestLibvirt, clock },
@@ -174,10 +219,11 @@ function guestParts(
 }
 
 function handlersOf(
-  deps: GraphDeps,
+  deps: TrackingDeps,
   flags: LauncherFlags,
-  paths: LauncherPaths,
   parts: ReturnType<typeof domainParts> & {
+    freezer: Freezer;
+    backups: BackupManager;
     store: ReturnType<typeof createAgentStore>;
     metadata: MetadataCache;
     writer: DomainWriter;
@@ -185,24 +231,26 @@ function handlersOf(
   vmi: VmiReference,
   exitEarly: () => void,
 ): CmdHandlers {
-  const { libvirt, guestLibvirt, clock, log } = deps;
-  const { lifecycle, sync, store: agent, metadata, writer } = parts;
+  const { libvirt, guestLibvirt, clock, log, parseSpec } = deps;
+  const { lifecycle, sync, store: agent, metadata, writer, freezer, backups } = parts;
   const aliases = () => sync.aliases();
   const stats = createDomainStats({ libvirt, agent, aliases, migration: () => undefined, clock });
   const dirtyRate = createDirtyRate({ libvirt, clock, log });
   const agentData = createRawAgentData({ libvirt: guestLibvirt, clock }, domainName(vmi.namespace, vmi.name));
-  const getDomain = { libvirt, metadata, agent, parseSpec: parseDomainXml, log };
+  const getDomain = { libvirt, metadata, agent, parseSpec, log };
   return {
     ...unsupportedHandlers(),
     ...lifecycleHandlers({ sync, lifecycle, log, podName: deps.podName, exitEarly, writer }),
     ...queryHandlers({ libvirt, getDomain, agent, writer }),
     ...statsHandlers({ stats, dirtyRate, agentData, agent, isCollectorOn: flags.vmStatsCollector }),
-    ...guestParts(deps, flags, paths, metadata, sync, vmi),
+    ...guestParts(deps, flags, freezer, metadata, sync, vmi),
+    ...backupHandlers({ backups, checkpoints: { libvirt, parseSpec }, log }),
   };
 }
 
 /** Builds the launcher's objects; nothing runs yet. */
-export function createGraph(flags: LauncherFlags, paths: LauncherPaths, deps: GraphDeps): LauncherGraph {
+export function createGraph(flags: LauncherFlags, paths: LauncherPaths, world: GraphDeps): LauncherGraph {
+  const deps = tracking(world);
   const vmi = { namespace: flags.namespace, name: flags.name, uid: flags.uid };
   const name = domainName(flags.namespace, flags.name);
   const metadata = createMetadataCache();
@@ -217,9 +265,11 @@ export function createGraph(flags: LauncherFlags, paths: LauncherPaths, deps: Gr
     nudge.nudge();
   };
   const agent = agentParts(deps, flags, name, (shown) => loop.pushAgent(shown));
+  const freezer = freezerOf(deps, paths, metadata);
+  const backups = backupParts(deps, paths, metadata, freezer);
   const loop: EventLoop = createEventLoop(
     {
-      processor: eventParts(deps, vmi, paths, metadata, writer),
+      processor: eventParts(deps, vmi, paths, metadata, writer, backups),
       metadata,
       clock: deps.clock,
       log: deps.log,
@@ -228,6 +278,7 @@ export function createGraph(flags: LauncherFlags, paths: LauncherPaths, deps: Gr
         if (event.lifecycle !== undefined) qemuLog.forward();
         nudge.nudge();
       },
+      onReconnected: (domain) => backups.catchUp(domain),
       onTold(what) {
         if (what !== 'deleted') return;
         isDeleteTold = true;
@@ -241,7 +292,13 @@ export function createGraph(flags: LauncherFlags, paths: LauncherPaths, deps: Gr
   return {
     vmi,
     domainName: name,
-    handlers: handlersOf(deps, flags, paths, { ...domain, store: agent.store, metadata, writer }, vmi, exitEarly),
+    handlers: handlersOf(
+      deps,
+      flags,
+      { ...domain, freezer, backups, store: agent.store, metadata, writer },
+      vmi,
+      exitEarly,
+    ),
     loop,
     ...domain,
     metadata,

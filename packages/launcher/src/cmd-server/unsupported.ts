@@ -10,8 +10,6 @@ const MISSING = {
   hotplugHostDevices: 'plugging in host devices',
   syncVirtualMachineCPUs: 'changing the number of CPUs',
   syncVirtualMachineMemory: 'changing the size of the memory',
-  backupVirtualMachine: 'backups',
-  redefineCheckpoint: 'checkpoints',
 } as const;
 
 /** Methods that say what is missing instead of pretending. */

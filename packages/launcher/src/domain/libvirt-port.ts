@@ -90,6 +90,14 @@ export interface LibvirtPort {
   getJobInfo(domain: DomainRef): Promise<{ readonly type: number }>;
   /** @param flags 1 asks for the last completed job */
   getJobStats(domain: DomainRef, flags: number): Promise<DomainJob>;
+  /** Cancels the job that runs. */
+  abortJob(domain: DomainRef): Promise<void>;
+  /** Begins a backup together with a checkpoint; returns when it has begun. */
+  backupBegin(domain: DomainRef, backupXml: string, checkpointXml: string): Promise<void>;
+  /** @param flags 1 redefines, 4 looks whether its bitmaps are there */
+  createCheckpoint(domain: DomainRef, xml: string, flags: number): Promise<void>;
+  /** Sends a QMP command as it is. */
+  monitorCommand(domain: DomainRef, command: string): Promise<string>;
   /** Sends a guest agent command with libvirt's own time limit. */
   agentCommand(domain: DomainRef, command: string): Promise<string>;
   guestInfo(domain: DomainRef, types: number): Promise<Params>;

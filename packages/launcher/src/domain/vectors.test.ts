@@ -9,7 +9,7 @@ import type { VectorInput, VectorOutput } from '../testing/vector-types.ts';
 const RPCS: ReadonlySet<string> = new Set([
   ...['PauseVirtualMachine', 'UnpauseVirtualMachine', 'ShutdownVirtualMachine', 'KillVirtualMachine'],
   ...['ResetVirtualMachine', 'SoftRebootVirtualMachine', 'FreezeVirtualMachine', 'UnfreezeVirtualMachine', 'Exec'],
-  ...['VirtualMachineMemoryDump', 'InjectLaunchSecret'],
+  ...['VirtualMachineMemoryDump', 'InjectLaunchSecret', 'BackupVirtualMachine', 'RedefineCheckpoint'],
   ...['DeleteVirtualMachine', 'GetDomain', 'GetQemuVersion', 'GuestPing', 'GetGuestInfo', 'GetUsers', 'Ping'],
 ]);
 
@@ -47,6 +47,16 @@ function outcomeOf(recorded: Recorded): { readonly failure: string | undefined; 
   return { failure, body: { ...recorded, response: undefined, success: undefined, message: undefined } };
 }
 
+/** What was answered beside success, and its failure: one that was thrown, or one within an answer that says more. */
+function outcomeOfStep(step: { readonly response?: unknown; readonly error?: string } | undefined): {
+  readonly failure: string | undefined;
+  readonly body: Record<string, unknown>;
+} {
+  const body = readable(step?.response);
+  const { response } = body as { readonly response?: { readonly message: string } };
+  return { failure: step?.error ?? response?.message, body: { ...body, response: undefined } };
+}
+
 describe('recorded requests give the recorded calls and answers', () => {
   test.each(cases.filter(({ name }) => !(name in DIFFERS)).map((c) => [c.name, c] as const))(
     '%s',
@@ -58,8 +68,10 @@ describe('recorded requests give the recorded calls and answers', () => {
         if (panic === undefined) expect(bindingTrace(got?.trace ?? [])).toEqual(bindingTrace(trace ?? []));
         const { failure, body } = outcomeOf(response ?? {});
         if (response === undefined) return;
-        expect(got?.error).toBe(failure);
-        if (failure === undefined) expect(readable(got?.response)).toEqual(body);
+        const answered = outcomeOfStep(got);
+        expect(answered.failure).toBe(failure);
+        if (failure === undefined) expect(answered.body).toEqual(body);
+        expect(answered.body['checkpointInvalid'] === true).toBe(body['checkpointInvalid'] === true);
       });
       expect(result.metadata).toEqual(output.after.metadata);
     },

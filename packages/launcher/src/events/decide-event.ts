@@ -52,10 +52,17 @@ export function applyObserved(
   };
 }
 
+/** True for the event that tells of a backup's end. */
+export function endsBackup(
+  event: DomainEvent | undefined,
+): event is DomainEvent & { readonly job: NonNullable<DomainEvent['job']> } {
+  return event?.job !== undefined && Number(event.job.get('operation')) === JOB_OPERATION.backup;
+}
+
 /** Type of the message about an event. `@source KubeVirt v1.9.0 pkg/virt-launcher/notify-client/client.go:330` */
 export function decideEventType(event: DomainEvent | undefined): NotifyEventType {
   const { lifecycle, job } = event ?? {};
-  if (job !== undefined) return Number(job.get('operation')) === JOB_OPERATION.backup ? 'ADDED' : 'MODIFIED';
+  if (job !== undefined) return endsBackup(event) ? 'ADDED' : 'MODIFIED';
   if (lifecycle?.event === LIFECYCLE.defined && lifecycle.detail === LIFECYCLE_DETAIL.definedAdded) return 'ADDED';
   if (lifecycle?.event === LIFECYCLE.started && lifecycle.detail === LIFECYCLE_DETAIL.startedMigrated) return 'ADDED';
   return 'MODIFIED';

@@ -25,6 +25,8 @@ export interface EventLoopDeps {
   readonly log: Logger;
   /** Called after each libvirt event was handled, in order. */
   readonly onHandled: (event: DomainEvent) => void;
+  /** Called when the connection to libvirt is back, before the domain is looked at: some events were missed. */
+  readonly onReconnected?: (domainName: string) => Promise<void>;
   /** Called once for the first ADDED event, and once for the first event that marks the domain as deleted. */
   readonly onTold: (what: 'added' | 'deleted') => void;
 }
@@ -184,7 +186,10 @@ class DomainEventLoop implements EventLoop {
       this.#isReconnected = false;
       const text = 'Event callbacks re-registered, triggering immediate reconciliation.';
       log.info(`Libvirt reconnected, domain ${cached?.name ?? ''}. ${text}`);
-      if (cached !== undefined) await this.#handle(cached.domain, cached.name);
+      if (cached !== undefined) {
+        await this.#deps.onReconnected?.(cached.name);
+        await this.#handle(cached.domain, cached.name);
+      }
       return true;
     }
     if (metadata.takeNotification()) {

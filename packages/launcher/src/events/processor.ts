@@ -4,11 +4,11 @@ import type { Logger } from '@virtwire/telemetry';
 import type { ShownAgentFacts } from '../agent/store.ts';
 import type { Clock } from '../config/clock.ts';
 import { findDomain } from '../domain/find-domain.ts';
-import type { DomainRef, DomainStateReason, LibvirtPort } from '../domain/libvirt-port.ts';
+import type { DomainRef, DomainStateReason, LibvirtPort, Params } from '../domain/libvirt-port.ts';
 import { isLibvirtCode, isNoDomain, LIBVIRT_ERROR } from '../domain/libvirt-port.ts';
 import type { MetadataCache } from '../metadata/cache.ts';
 import type { ObservedDomain } from './decide-event.ts';
-import { applyObserved, decideEventType, isPausedForIoError, startsTargetMonitor } from './decide-event.ts';
+import { applyObserved, decideEventType, endsBackup, isPausedForIoError, startsTargetMonitor } from './decide-event.ts';
 import type { DomainEvent } from './domain-event.ts';
 import { LIFECYCLE, LIFECYCLE_DETAIL } from './domain-event.ts';
 import { withAgentFacts } from './domain-document.ts';
@@ -27,6 +27,8 @@ export interface EventProcessorDeps {
   readonly log: Logger;
   readonly parseSpec: (xml: string) => DomainSpec;
   readonly renderDomain: (domain: Domain) => string;
+  /** A backup has ended: notes how. */
+  readonly completeBackup: (domain: DomainRef | undefined, job: Params) => Promise<void>;
   /** An incoming migration may have ended: watches it in the background and stamps its end. */
   readonly startTargetMonitor: (domainName: string) => void;
 }
@@ -105,6 +107,7 @@ class DomainEventProcessor implements EventProcessor {
     const seen = applyObserved(start, observed, event, metadata.uid.load(), clock.now());
     this.#logState(seen);
     await this.#reportIoErrors(ref, observed);
+    if (endsBackup(event)) await this.#deps.completeBackup(ref, event.job);
     if (startsTargetMonitor(event)) this.#deps.startTargetMonitor(domainName);
     const domain = {
       ...seen,

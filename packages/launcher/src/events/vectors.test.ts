@@ -8,11 +8,6 @@ const cases = readCases<VectorInput, VectorOutput>('launcher-events');
 
 /** Cases in which this launcher does better or less than the recorded one, and why. */
 const DIFFERS: Readonly<Record<string, string>> = {
-  '064-job-backup-cancelled': 'backups are not supported yet',
-  '065-job-backup-cancelled-pull': 'backups are not supported yet',
-  '067-job-backup-failed-no-text': 'backups are not supported yet',
-  '068-job-backup-unexpected': 'backups are not supported yet',
-  '070-job-backup-stats-error': 'backups are not supported yet',
   '077-notify-never': 'the newest state is kept and sent when the pipe is back',
 };
 

@@ -98,6 +98,12 @@ export function libvirtPort(connection: Connection): LibvirtPort {
       const { type, params } = await at(ref).getJobStats(flags);
       return { type, params: paramsOf(params) };
     },
+    abortJob: (ref) => at(ref).abortJob(),
+    backupBegin: (ref, backupXml, checkpointXml) => at(ref).backupBegin(backupXml, checkpointXml),
+    async createCheckpoint(ref, xml, flags) {
+      await at(ref).checkpointCreateXml(xml, flags);
+    },
+    monitorCommand: (ref, command) => at(ref).monitorCommand(command),
     agentCommand: async (ref, command) => (await at(ref).agentCommand(command)) ?? '',
     guestInfo: async (ref, types) => paramsOf(await at(ref).getGuestInfo(types)),
     async allDomainStats(stats, flags) {

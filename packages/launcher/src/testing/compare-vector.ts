@@ -5,6 +5,7 @@ const CHANGES: ReadonlySet<unknown> = new Set([
   ...['DomainDefineXML', 'CreateWithFlags', 'Suspend', 'Resume', 'ShutdownFlags', 'DestroyFlags', 'UndefineFlags'],
   ...['Reset', 'Reboot', 'FSFreeze', 'FSThaw', 'CoreDumpWithFormat', 'StartDirtyRateCalc', 'SetLaunchSecurityState'],
   ...['SetTime', 'AttachDeviceFlags', 'DetachDeviceFlags', 'UpdateDeviceFlags', 'BlockResize'],
+  ...['BackupBegin', 'AbortJob', 'CreateCheckpointXML'],
 ]);
 
 /** Each retry may start some milliseconds later than the recorded one, whose timer did not wait for the last. */
@@ -32,6 +33,10 @@ function normalise(entry: TraceEntry): unknown {
     return { at, notify, eventType, domainJSON, eventJSON };
   }
   if (entry['agent'] !== undefined) return { at, agent: entry['agent'], command: entry['command'] };
+  if (entry['libvirt'] === 'BackupBegin') {
+    const { backupXml, checkpointXml } = entry;
+    return { at, flags: flagsOf(entry), backupXml, checkpointXml };
+  }
   const { libvirt, to, disk, size } = entry;
   return { at, libvirt, flags: flagsOf(entry), xml: deviceXml(entry), to, disk, size };
 }

@@ -200,11 +200,17 @@ const BYTES_OPTIONS: ReadonlySet<string | undefined> = new Set(['InjectLaunchSec
 
 function requestOf({ input, root }: Runner, step: VectorStep): unknown {
   const vmi = { vmiJson: Buffer.from(step.rawVmi ?? JSON.stringify(step.vmi ?? input.vmi)) };
-  const { dumpPath, ...request } = step.request ?? {};
+  const { dumpPath, checkpoint, ...request } = step.request ?? {};
   if (typeof dumpPath === 'string') return { vmi, ...request, dumpPath: join(root, dumpPath) };
+  if (typeof checkpoint === 'string') return { vmi, ...request, checkpoint: Buffer.from(checkpoint, 'base64') };
   if (!BYTES_OPTIONS.has(step.rpc)) return { vmi, options: optionsOf(step.options ?? input.options), ...request };
-  const bytes = step.options === undefined ? '' : JSON.stringify(step.options);
+  const bytes = step.options === undefined ? '' : JSON.stringify(atRoot(step.options, root));
   return { vmi, options: Buffer.from(bytes), ...request };
+}
+
+/** Options of a backup whose target lies below the case's root. */
+function atRoot(options: VectorOptions & { readonly targetPath?: string }, root: string): unknown {
+  return options.targetPath === undefined ? options : { ...options, targetPath: join(root, options.targetPath) };
 }
 
 async function callRpc(runner: Runner, step: VectorStep): Promise<unknown> {

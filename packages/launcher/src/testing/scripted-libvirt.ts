@@ -239,6 +239,23 @@ class ScriptedLibvirt implements LibvirtPort {
     return { type: Number(type), params: new Map(Object.entries(rest)) };
   }
 
+  abortJob(): Promise<void> {
+    return this.#change('AbortJob', {});
+  }
+
+  backupBegin(_domain: DomainRef, backup: string, checkpointXml: string): Promise<void> {
+    const backupXml = backup.replaceAll(this.#world.root, '');
+    return this.#change('BackupBegin', { flags: 0, backupXml, checkpointXml });
+  }
+
+  createCheckpoint(_domain: DomainRef, xml: string, flags: number): Promise<void> {
+    return this.#change('CreateCheckpointXML', { flags, xml });
+  }
+
+  async monitorCommand(_domain: DomainRef, command: string): Promise<string> {
+    return (await this.#answer('QemuMonitorCommand', { flags: 0, command })).reply ?? '';
+  }
+
   async agentCommand(_domain: DomainRef, command: string): Promise<string> {
     const { script, clock, hasAgentDelays, record } = this.#world;
     const { execute } = JSON.parse(command) as { readonly execute: string };

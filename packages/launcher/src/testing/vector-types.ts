@@ -10,6 +10,8 @@ export interface ScriptedAnswer {
   readonly xml?: string;
   readonly state?: readonly [number, number];
   readonly delayMs?: number;
+  /** Answer of QEMU's monitor. */
+  readonly reply?: string;
   readonly transport?: boolean;
   readonly success?: boolean;
   readonly message?: string;

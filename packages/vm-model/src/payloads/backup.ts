@@ -20,12 +20,11 @@ const optionFields = {
   backupCert: some,
   caCert: some,
 };
-const volume = struct('BackupVolumeInfo', {
-  volumeName: text,
-  diskTarget: text,
-  dataEndpoint: some,
-  mapEndpoint: some,
-});
+const volume = struct(
+  'BackupVolumeInfo',
+  { volumeName: text, diskTarget: text, dataEndpoint: some, mapEndpoint: some },
+  'v1alpha1.BackupVolumeInfo',
+);
 const checkpointFields = { name: some, creationTime: moment, volumes: omitEmpty(list(volume)) };
 
 /** `options` of BackupVirtualMachine. */
@@ -34,6 +33,6 @@ export type BackupOptions = ObjectOf<typeof optionFields>;
 export type BackupCheckpoint = ObjectOf<typeof checkpointFields>;
 
 /** `options` of BackupVirtualMachine. Times are whole seconds: a backup is known by its name and second. */
-export const backupOptions = payload(struct('BackupOptions', optionFields));
+export const backupOptions = payload(struct('BackupOptions', optionFields, 'v1alpha1.BackupOptions'));
 /** `checkpoint` of RedefineCheckpoint. */
-export const backupCheckpoint = payload(struct('BackupCheckpoint', checkpointFields));
+export const backupCheckpoint = payload(struct('BackupCheckpoint', checkpointFields, 'v1alpha1.BackupCheckpoint'));

@@ -4,7 +4,15 @@ import { describe, expect, test } from 'vitest';
 import { escapeHtml, parseJson, renderJson } from '../json/lossless.ts';
 import { readBundle } from '../testing/bundle.ts';
 import { EMBEDDED, type EmbeddedField, printEmbedded, readEmbedded } from './embedded.ts';
-import { domainStats, guestInfo, guestUsers, migrationOptions, nodeTopology, type Payload } from './index.ts';
+import {
+  backupOptions,
+  domainStats,
+  guestInfo,
+  guestUsers,
+  migrationOptions,
+  nodeTopology,
+  type Payload,
+} from './index.ts';
 
 const samples = new Map(readBundle('wire-samples').map(({ path, json = {} }) => [path, escapeHtml(renderJson(json))]));
 const sample = (path: string): string => samples.get(path) ?? '';
@@ -155,6 +163,9 @@ describe('what Go does and others do not', () => {
     );
     expect(() => guestUsers.parse('{}')).toThrow('json: cannot unmarshal object into Go value of type');
     expect(() => migrationOptions.parse('[]')).toThrow('cannot unmarshal array');
+    expect(() => backupOptions.parse('"x"')).toThrow(
+      'json: cannot unmarshal string into Go value of type v1alpha1.BackupOptions',
+    );
   });
 
   test('signs of markup are escaped, and text that is no text is mended', () => {

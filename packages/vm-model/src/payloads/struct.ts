@@ -21,18 +21,21 @@ type AnyField = FieldType<unknown>;
  *
  * Reading takes keys in the exact case only, as KubeVirt does from v0.50 on; null leaves a field at its zero value; what
  * is missing is zero. Keys that are not known stay in the object and are printed after the known ones.
+ *
+ * @param goType the type as Go's error texts name it where they give its package: `v1alpha1.BackupOptions`.
  */
 export function struct<const F extends Readonly<Record<string, unknown>>>(
   name: string,
   fields: F,
+  goType: string = name,
 ): FieldType<ObjectOf<F>> {
   const entries = Object.entries(fields) as (readonly [string, AnyField])[];
   const zero = (): Record<string, unknown> => Object.fromEntries(entries.map(([key, type]) => [key, type.zero()]));
   return {
-    goType: name,
+    goType,
     zero: () => zero() as ObjectOf<F>,
     read: (value, at) => {
-      if (typeof value !== 'object' || value === null || Array.isArray(value)) throw wrongKind(name, value, at);
+      if (typeof value !== 'object' || value === null || Array.isArray(value)) throw wrongKind(goType, value, at);
       const given = value as Readonly<Record<string, unknown>>;
       const out = zero();
       for (const [key, type] of entries) {
@@ -65,6 +68,9 @@ function renderObject(
   return `{${[...known, ...unknown].join(',')}}`;
 }
 
+/** The place of a document's root, which has no field. */
+const ROOT = '';
+
 /** The document whose root is of a type. */
 export function payload<T>(type: FieldType<T>): Payload<T> {
   return {
@@ -72,7 +78,7 @@ export function payload<T>(type: FieldType<T>): Payload<T> {
     render: (value) => type.render(value),
     parse: (source) => {
       const value = parseJson(source);
-      return value === null ? type.zero() : type.read(value, type.goType);
+      return value === null ? type.zero() : type.read(value, ROOT);
     },
   };
 }

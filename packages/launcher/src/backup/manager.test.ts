@@ -1,0 +1,155 @@
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createLogger } from '@virtwire/telemetry';
+import { emptyDomainSpec } from '@virtwire/vm-model';
+import type { Vmi } from '@virtwire/vm-model';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { DomainJob } from '../domain/libvirt-port.ts';
+import { LibvirtCallError } from '../domain/libvirt-port.ts';
+import { createMetadataCache } from '../metadata/cache.ts';
+import { createFakeClock } from '../testing/fake-clock.ts';
+import type { BackupManager, BackupManagerDeps } from './manager.ts';
+import { createBackupManager } from './manager.ts';
+import type { BackupStart } from './request.ts';
+
+const vmi = { metadata: { namespace: 'ns', name: 'vm' } } as Vmi;
+const ref = { name: 'ns_vm', uuid: 'u', id: 1 };
+const log = createLogger('virt-launcher', { destination: { write: () => undefined } });
+const NO_JOB: DomainJob = { type: 0, params: new Map() };
+const running: DomainJob = { type: 2, params: new Map([['operation', 9]]) };
+
+let root: string;
+let request: BackupStart;
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'virtwire-backup-'));
+  request = {
+    ...{ name: 'b1', startTime: '2000-01-01T10:20:30Z', mode: 'Push', targetPath: root },
+    ...{ incremental: undefined, skipQuiesce: false },
+  };
+});
+afterEach(() => rmSync(root, { recursive: true, force: true }));
+
+interface World {
+  readonly backups: BackupManager;
+  readonly metadata: ReturnType<typeof createMetadataCache>;
+  readonly done: string[];
+}
+
+function createWorld(
+  libvirt: Partial<BackupManagerDeps['libvirt']> = {},
+  freezer: Partial<BackupManagerDeps['freezer']> = {},
+): World {
+  const done: string[] = [];
+  const note = (what: string) => () => {
+    done.push(what);
+    return Promise.resolve();
+  };
+  const metadata = createMetadataCache();
+  const backups = createBackupManager({
+    libvirt: {
+      lookupDomainByName: () => Promise.resolve(ref),
+      getXml: () => Promise.resolve(''),
+      backupBegin: note('begin'),
+      abortJob: note('abort'),
+      getJobStats: () => Promise.resolve(NO_JOB),
+      ...libvirt,
+    },
+    freezer: { freeze: note('freeze'), thaw: note('thaw'), ...freezer },
+    metadata,
+    parseSpec: () => emptyDomainSpec(),
+    clock: createFakeClock(Date.parse('2000-01-01T11:00:00Z')),
+    log,
+    nbdSocket: '/run/nbd',
+  });
+  return { backups, metadata, done };
+}
+
+test('the guest stands still while the backup begins, in a directory of its own', async () => {
+  const { backups, metadata, done } = createWorld();
+  await backups.start(vmi, request, log);
+  expect(done).toEqual(['freeze', 'begin', 'thaw']);
+  expect(readdirSync(join(root, 'vm'))).toEqual(['b1-2000-01-01_10-20-30']);
+  expect(metadata.backup.load()).toMatchObject({ Name: 'b1', QuiesceStatus: 'Succeeded', Volumes: 'null' });
+});
+
+test('without quiesce the guest is left alone', async () => {
+  const { backups, metadata, done } = createWorld();
+  await backups.start(vmi, { ...request, skipQuiesce: true }, log);
+  expect(done).toEqual(['begin']);
+  expect(metadata.backup.load()).toMatchObject({ SkipQuiesce: true, QuiesceStatus: 'Skipped' });
+});
+
+test('two requests at one time begin one backup', async () => {
+  const { backups, done } = createWorld();
+  await Promise.all([backups.start(vmi, request, log), backups.start(vmi, request, log)]);
+  expect(done.filter((what) => what === 'begin')).toHaveLength(1);
+});
+
+test('a guest that cannot be thawed does not fail the backup', async () => {
+  const { backups, metadata } = createWorld({}, { thaw: () => Promise.reject(new Error('no agent')) });
+  await backups.start(vmi, request, log);
+  expect(metadata.backup.load()?.Name).toBe('b1');
+});
+
+test('what libvirt refuses leaves no directory and can be asked for again', async () => {
+  const refuse = () => Promise.reject(new LibvirtCallError(1, 10, 'no'));
+  const { backups, metadata, done } = createWorld({ backupBegin: refuse });
+  await expect(backups.start(vmi, request, log)).rejects.toThrow("virError(Code=1, Domain=10, Message='no')");
+  expect(done).toEqual(['freeze', 'thaw']);
+  expect(existsSync(join(root, 'vm/b1-2000-01-01_10-20-30'))).toBe(false);
+  expect(metadata.backup.load()).toEqual({});
+  await expect(backups.start(vmi, request, log)).rejects.toThrow('no');
+});
+
+test('a target that is no directory', async () => {
+  const { backups } = createWorld();
+  const lost = { ...request, targetPath: '/dev/null' };
+  await expect(backups.start(vmi, lost, log)).rejects.toThrow(/^error creating dir for backup: /);
+});
+
+test('the end that came while libvirt was away is found out', async () => {
+  const ended: DomainJob = { type: 3, params: new Map([['operation', 9]]) };
+  const { backups, metadata } = createWorld({
+    getJobStats: (_domain, flags) => Promise.resolve(flags === 1 ? ended : NO_JOB),
+  });
+  await backups.start(vmi, request, log);
+  await backups.catchUp('ns_vm');
+  expect(metadata.backup.load()).toMatchObject({
+    ...{ Completed: true, Failed: false, BackupMsg: '', EndTimestamp: '2000-01-01T11:00:00Z' },
+  });
+});
+
+test('an end that nobody remembers is a failure, not a backup that runs for ever', async () => {
+  const { backups, metadata } = createWorld();
+  await backups.start(vmi, request, log);
+  await backups.catchUp('ns_vm');
+  const BackupMsg = 'the end of the backup was missed while libvirt was away';
+  expect(metadata.backup.load()).toMatchObject({ Completed: true, Failed: true, BackupMsg });
+});
+
+test.each<[string, Partial<BackupManagerDeps['libvirt']>]>([
+  ['that runs still', { getJobStats: () => Promise.resolve(running) }],
+  ['of which libvirt cannot tell', { getJobStats: () => Promise.reject(new LibvirtCallError(38, 10, 'no')) }],
+])('a backup %s is not ended by a restored connection', async (_title, libvirt) => {
+  const { backups, metadata } = createWorld(libvirt);
+  await backups.start(vmi, request, log);
+  await backups.catchUp('ns_vm');
+  expect(metadata.backup.load()?.EndTimestamp).toBeUndefined();
+});
+
+test('a backup that is about to begin is not ended by a restored connection', async () => {
+  const begun = Promise.withResolvers<undefined>();
+  const { backups, metadata } = createWorld({ backupBegin: () => begun.promise });
+  const starting = backups.start(vmi, { ...request, skipQuiesce: true }, log);
+  await backups.catchUp('ns_vm');
+  begun.resolve(undefined);
+  await starting;
+  expect(metadata.backup.load()?.EndTimestamp).toBeUndefined();
+});
+
+test('an end without a backup is passed over', async () => {
+  const { backups, metadata } = createWorld();
+  await backups.complete(ref, new Map([['operation', 9]]));
+  expect(metadata.backup.load()).toBeUndefined();
+});

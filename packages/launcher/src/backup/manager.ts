@@ -1,0 +1,205 @@
+import { mkdir, rm } from 'node:fs/promises';
+import { join } from 'node:path/posix';
+import { domainName, renderTime } from '@virtwire/vm-model';
+import type { BackupMetadata, DomainSpec, Vmi } from '@virtwire/vm-model';
+import type { Logger } from '@virtwire/telemetry';
+import type { Clock } from '../config/clock.ts';
+import { findDomain } from '../domain/find-domain.ts';
+import type { Freezer } from '../domain/freeze.ts';
+import type { DomainRef, LibvirtPort, Params } from '../domain/libvirt-port.ts';
+import { isMigrating } from '../domain/migrating.ts';
+import { LauncherError, textOf } from '../errors.ts';
+import { JOB_OPERATION } from '../events/domain-event.ts';
+import type { MetadataCache } from '../metadata/cache.ts';
+import { decideOutcome, decideStart, findObstacle, JOB_TYPE } from './decide-backup.ts';
+import { checkpointNameOf, createBackupDocuments } from './documents.ts';
+import type { BackupIdentity, BackupStart } from './request.ts';
+
+const STATS_RUNNING = 0;
+const STATS_COMPLETED = 1;
+
+/** What backups need. */
+export interface BackupManagerDeps {
+  readonly libvirt: Pick<LibvirtPort, 'lookupDomainByName' | 'getXml' | 'backupBegin' | 'getJobStats' | 'abortJob'>;
+  readonly freezer: Freezer;
+  readonly metadata: Pick<MetadataCache, 'backup' | 'migration'>;
+  readonly parseSpec: (xml: string) => DomainSpec;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Socket on which QEMU shows a pull backup. */
+  readonly nbdSocket: string;
+}
+
+/** Backups of the VM's tracked disks; what is known of the last one is metadata. */
+export interface BackupManager {
+  /** Begins a backup; its end comes as an event. Does nothing when it runs already. */
+  start(vmi: Vmi, request: BackupStart, log: Logger): Promise<void>;
+  /** Ends the running backup; for a pull backup that is its proper end. */
+  abort(vmi: Vmi, request: BackupIdentity, log: Logger): Promise<void>;
+  /** Records how libvirt's job ended. @param domain undefined when libvirt does not know it any more. */
+  complete(domain: DomainRef | undefined, job: Params): Promise<void>;
+  /** Finds out about a backup whose end may have been missed while libvirt could not be reached. */
+  catchUp(name: string): Promise<void>;
+}
+
+/** Creates the manager of one VM. */
+export function createBackupManager(deps: BackupManagerDeps): BackupManager {
+  return new LibvirtBackupManager(deps);
+}
+
+/** @source KubeVirt v1.9.0 pkg/virt-launcher/virtwrap/storage/backup.go */
+class LibvirtBackupManager implements BackupManager {
+  readonly #deps: BackupManagerDeps;
+  /** While a start is under way, libvirt need not know of the job yet. */
+  #isStarting = false;
+
+  constructor(deps: BackupManagerDeps) {
+    this.#deps = deps;
+  }
+
+  async start(vmi: Vmi, request: BackupStart, log: Logger): Promise<void> {
+    const { metadata } = this.#deps;
+    log.info('Backup begin called');
+    if (isMigrating(metadata)) {
+      throw new LauncherError('BadRequest', 'failed to do backup, VMI is currently during migration');
+    }
+    if (decideStart(metadata.backup.load(), request) === 'running') {
+      log.info('Backup already in progress');
+      return;
+    }
+    const { name: Name, startTime: StartTimestamp, skipQuiesce: SkipQuiesce, mode: Mode } = request;
+    metadata.backup.store({ Name, StartTimestamp, SkipQuiesce, Mode });
+    this.#isStarting = true;
+    try {
+      await this.#begin(vmi, request, log);
+      log.info('Backup started');
+    } catch (caught) {
+      log.error({ reason: caught }, 'Backup failed to start');
+      // So that it can be tried again.
+      metadata.backup.store({});
+      throw caught;
+    } finally {
+      this.#isStarting = false;
+    }
+  }
+
+  async #begin(vmi: Vmi, request: BackupStart, log: Logger): Promise<void> {
+    const { libvirt, parseSpec, nbdSocket } = this.#deps;
+    const domain = await libvirt.lookupDomainByName(domainName(vmi.metadata.namespace, vmi.metadata.name));
+    const { Devices } = parseSpec(await libvirt.getXml(domain, 0));
+    const directory = join(request.targetPath, vmi.metadata.name, checkpointNameOf(request));
+    try {
+      await mkdir(directory, { recursive: true, mode: 0o755 });
+    } catch (caught) {
+      throw LauncherError.from(caught, 'DiskFailed', 'error creating dir for backup: ');
+    }
+    try {
+      const documents = createBackupDocuments({ ...request, directory, nbdSocket }, Devices.Disks ?? []);
+      const Volumes = documents.volumes.length === 0 ? 'null' : JSON.stringify(documents.volumes);
+      this.#record({ CheckpointName: documents.checkpointName, Volumes });
+      const { backupXml, checkpointXml } = documents;
+      await this.#whileQuiet(vmi, request, log, () => libvirt.backupBegin(domain, backupXml, checkpointXml));
+    } catch (caught) {
+      log.error({ reason: caught }, 'failed to run backup, cleaning up backup directory');
+      await rm(directory, { recursive: true, force: true }).catch((error: unknown) => {
+        log.error({ reason: error }, 'failed to clean up backup directory');
+      });
+      throw caught;
+    }
+  }
+
+  /** Carries out work while the guest's file systems stand still, or as they are if they cannot be frozen. */
+  async #whileQuiet(vmi: Vmi, request: BackupStart, log: Logger, work: () => Promise<void>): Promise<void> {
+    const { freezer } = this.#deps;
+    if (request.skipQuiesce) {
+      this.#record({ QuiesceStatus: 'Skipped' });
+      await work();
+      return;
+    }
+    log.info('Freezing VMI to capture backup state');
+    try {
+      await freezer.freeze(vmi, 0, log);
+      this.#record({ QuiesceStatus: 'Succeeded' });
+    } catch (caught) {
+      log.warn(`Failed freezing guest filesystem: ${textOf(caught)}`);
+      this.#record({ QuiesceStatus: 'Failed', BackupMsg: textOf(caught) });
+    }
+    try {
+      await work();
+    } finally {
+      log.info('Thawing VMI after backup job started');
+      await freezer.thaw(vmi, log).catch((caught: unknown) => {
+        log.error({ reason: caught }, 'Failed to unfreeze filesystem after backup completion');
+      });
+    }
+  }
+
+  async abort(vmi: Vmi, request: BackupIdentity, log: Logger): Promise<void> {
+    const { libvirt, metadata } = this.#deps;
+    const obstacle = findObstacle(metadata.backup.load(), request);
+    if (obstacle !== undefined) throw new LauncherError('BadRequest', `failed to abort backup: ${obstacle}`);
+    const domain = await libvirt.lookupDomainByName(domainName(vmi.metadata.namespace, vmi.metadata.name));
+    const { type, params } = await libvirt.getJobStats(domain, STATS_RUNNING);
+    const operation = Number(params.get('operation') ?? 0);
+    if (operation !== JOB_OPERATION.backup || type !== JOB_TYPE.unbounded) {
+      throw new LauncherError('BadRequest', `cannot abort backup, wrong operation or type: ${operation}, ${type}`);
+    }
+    await libvirt.abortJob(domain);
+    log.info('backup job abort initiated successfully');
+  }
+
+  async complete(domain: DomainRef | undefined, job: Params): Promise<void> {
+    const { libvirt, metadata, log } = this.#deps;
+    const ending = metadata.backup.load();
+    if (ending === undefined) {
+      log.warn('Received backup job completed event, but no active backup metadata found in cache. Ignoring event.');
+      return;
+    }
+    let type = Number(job.get('type') ?? 0);
+    try {
+      if (domain !== undefined) type = (await libvirt.getJobStats(domain, STATS_COMPLETED)).type;
+    } catch (caught) {
+      log.error({ reason: caught }, 'Failed to get final job stats for completed backup.');
+    }
+    const errorText = job.get('errmsg');
+    this.#finish(ending, type, typeof errorText === 'string' ? errorText : undefined);
+  }
+
+  async catchUp(name: string): Promise<void> {
+    const { libvirt, metadata, log } = this.#deps;
+    const running = metadata.backup.load();
+    const isOpen = (running?.Name ?? '') !== '' && running?.EndTimestamp === undefined;
+    if (running === undefined || !isOpen || this.#isStarting) return;
+    try {
+      const domain = await findDomain(libvirt, name);
+      const isBackup = ({ params }: { readonly params: Params }): boolean =>
+        Number(params.get('operation') ?? 0) === JOB_OPERATION.backup;
+      if (domain !== undefined && isBackup(await libvirt.getJobStats(domain, STATS_RUNNING))) return;
+      const last = domain === undefined ? undefined : await libvirt.getJobStats(domain, STATS_COMPLETED);
+      const isKnown = last !== undefined && isBackup(last);
+      // libvirt forgets how a job ended when it is started again.
+      const text = isKnown ? last.params.get('errmsg') : 'the end of the backup was missed while libvirt was away';
+      this.#finish(running, isKnown ? last.type : JOB_TYPE.failed, typeof text === 'string' ? text : undefined);
+    } catch (caught) {
+      log.error({ reason: caught }, 'Could not find out about the backup');
+    }
+  }
+
+  #finish(ending: BackupMetadata, jobType: number, errorText: string | undefined): void {
+    const { metadata, clock, log } = this.#deps;
+    if (jobType === JOB_TYPE.completed) log.info('Backup has been completed successfully');
+    if (jobType === JOB_TYPE.cancelled) log.info('Backup has been aborted');
+    if (jobType === JOB_TYPE.failed) log.info('Backup has failed');
+    const { isFailed, message } = decideOutcome(ending.Mode, jobType, errorText);
+    if (metadata.backup.load()?.Name !== ending.Name) {
+      log.warn('Backup metadata changed or was cleared before update could complete.');
+      return;
+    }
+    const EndTimestamp = renderTime(clock.now());
+    this.#record({ Failed: isFailed, Completed: true, BackupMsg: message, EndTimestamp });
+  }
+
+  #record(news: Partial<BackupMetadata>): void {
+    this.#deps.metadata.backup.update((backup) => ({ ...backup, ...news }));
+  }
+}

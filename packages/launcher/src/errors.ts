@@ -4,6 +4,7 @@ export type LauncherErrorCode =
   | 'BadRequest'
   | 'CmdServerFailed'
   | 'ConvertFailed'
+  | 'CredentialsFailed'
   | 'DirectoryFailed'
   | 'DiskFailed'
   | 'DomainNotFound'

@@ -3,6 +3,8 @@ import type { CmdHandlers } from '@virtwire/shared-proto';
 import { domainName, parseDomainXml, renderDomainXml } from '@virtwire/vm-model';
 import type { DomainSpec } from '@virtwire/vm-model';
 import type { Logger } from '@virtwire/telemetry';
+import type { CredentialPropagation } from './access-credentials/propagation.ts';
+import { createCredentialPropagation } from './access-credentials/propagation.ts';
 import { createAgentPoller } from './agent/poller.ts';
 import { createAgentReaction } from './agent/react.ts';
 import { createRawAgentData } from './agent/raw-data.ts';
@@ -93,6 +95,8 @@ export interface LauncherGraph {
   /** Whether the handler was told that the domain is deleted. */
   isDeleteTold(): boolean;
   isExitingEarly(): boolean;
+  /** Ends what works in the background. */
+  stop(): void;
 }
 
 function agentParts(deps: GraphDeps, flags: LauncherFlags, name: string, push: EventLoop['pushAgent']) {
@@ -106,6 +110,21 @@ function agentParts(deps: GraphDeps, flags: LauncherFlags, name: string, push: E
     fsfreezeMs: flags.fsfreezeStatusIntervalMs,
   });
   return { store, reaction: createAgentReaction(poller, log) };
+}
+
+/** Preparing a VMI also starts what keeps the credentials in its guest up to date. */
+function withCredentials(
+  preparation: VmiPreparation<SyncOptions>,
+  credentials: CredentialPropagation,
+): VmiPreparation<SyncOptions> {
+  return {
+    ...preparation,
+    async preStart(vmi, spec, options, log) {
+      const prepared = await preparation.preStart(vmi, spec, options, log);
+      credentials.start(vmi, log);
+      return prepared;
+    },
+  };
 }
 
 function tracking(deps: GraphDeps): TrackingDeps {
@@ -152,9 +171,12 @@ function domainParts(deps: TrackingDeps, flags: LauncherFlags, metadata: Metadat
     renderSpec: (spec) => renderDomainXml(spec, { indent: '\t' }),
     onDefine: (_vmi, spec) => Promise.resolve(spec),
   });
+  const secretDir = join(flags.privateDir, 'secret');
+  const credentials = createCredentialPropagation({ libvirt: guestLibvirt, metadata, clock, secretDir });
+  const preparation = withCredentials(deps.preparation, credentials);
   const sync = createDomainSync<SyncOptions>({
     libvirt,
-    preparation: deps.preparation,
+    preparation,
     definer,
     metadata,
     paused,
@@ -162,7 +184,7 @@ function domainParts(deps: TrackingDeps, flags: LauncherFlags, metadata: Metadat
     parseSpec,
     hotplugDir: flags.hotplugDiskDir,
   });
-  return { lifecycle, sync };
+  return { lifecycle, sync, mutex, credentials };
 }
 
 function eventParts(
@@ -306,5 +328,6 @@ export function createGraph(flags: LauncherFlags, paths: LauncherPaths, world: G
     deleteSent: deleted.promise,
     isDeleteTold: () => isDeleteTold,
     isExitingEarly: () => isExitingEarly,
+    stop: () => domain.credentials.stop(),
   };
 }

@@ -165,7 +165,8 @@ async function watch(launcher: LauncherProcess, { graph }: Running): Promise<voi
 
 async function stop({ daemons, log }: LauncherProcess, running: Running): Promise<void> {
   running.ending.abort();
-  const { server, connection, guestConnection, line, preparation } = running;
+  const { server, connection, guestConnection, line, preparation, graph } = running;
+  graph.stop();
   await Promise.all([
     server.stop(),
     connection.close(),

@@ -28,6 +28,7 @@ test('the README lists exactly the codes of the errors', () => {
     BadRequest: true,
     CmdServerFailed: true,
     ConvertFailed: true,
+    CredentialsFailed: true,
     DirectoryFailed: true,
     DiskFailed: true,
     DomainNotFound: true,

@@ -101,6 +101,10 @@ export interface LibvirtPort {
   /** Sends a guest agent command with libvirt's own time limit. */
   agentCommand(domain: DomainRef, command: string): Promise<string>;
   guestInfo(domain: DomainRef, types: number): Promise<Params>;
+  /** By the guest agent. */
+  setUserPassword(domain: DomainRef, user: string, password: string): Promise<void>;
+  /** By the guest agent: the user has these keys and no others. */
+  setAuthorizedSshKeys(domain: DomainRef, user: string, keys: readonly string[]): Promise<void>;
   allDomainStats(types: number, flags: number): Promise<readonly DomainStatsRecord[]>;
   memoryStats(domain: DomainRef, maxStats: number): Promise<ReadonlyMap<number, bigint>>;
   /** Per vCPU, for each host CPU, whether it may run there. */

@@ -105,6 +105,8 @@ export function libvirtPort(connection: Connection): LibvirtPort {
     },
     monitorCommand: (ref, command) => at(ref).monitorCommand(command),
     agentCommand: async (ref, command) => (await at(ref).agentCommand(command)) ?? '',
+    setUserPassword: (ref, user, password) => at(ref).setUserPassword(user, password),
+    setAuthorizedSshKeys: (ref, user, keys) => at(ref).authorizedSshKeysSet(user, keys),
     guestInfo: async (ref, types) => paramsOf(await at(ref).getGuestInfo(types)),
     async allDomainStats(stats, flags) {
       const records = await connection.getAllDomainStats({ stats, flags });

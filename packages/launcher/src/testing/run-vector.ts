@@ -287,6 +287,7 @@ async function play(
   try {
     const runner = createRunner(input, world, preparation);
     const { graph, clock } = runner;
+    ending.signal.addEventListener('abort', () => graph.stop());
     applyChanges(runner, input, true);
     let isDeleteTold = false;
     void graph.deleteSent.then(() => (isDeleteTold = true));

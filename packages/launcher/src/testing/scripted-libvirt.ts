@@ -275,6 +275,14 @@ class ScriptedLibvirt implements LibvirtPort {
     return guestInfoParams(script.guestInfo);
   }
 
+  setUserPassword(_domain: DomainRef, user: string, password: string): Promise<void> {
+    return this.#change('SetUserPassword', { flags: 0, user, password });
+  }
+
+  setAuthorizedSshKeys(_domain: DomainRef, user: string, keys: readonly string[]): Promise<void> {
+    return this.#change('AuthorizedSSHKeysSet', { flags: 0, user, keys });
+  }
+
   async allDomainStats(): Promise<readonly DomainStatsRecord[]> {
     const { script, input } = this.#world;
     await this.#answer('GetAllDomainStats');

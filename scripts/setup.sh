@@ -46,6 +46,9 @@ list_missing() {
   need iputils-ping /bin/ping /usr/bin/ping
   need procps /sbin/sysctl /usr/sbin/sysctl
   need chromium /usr/bin/chromium
+  need gcc /usr/bin/gcc # deploy/native
+  need libc6-dev /usr/lib/*/libc.a
+  need libcap2-bin /usr/sbin/setcap /sbin/setcap
 }
 
 install_missing() {

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Runs a command as a launcher pod's compute container sees it: its own /run with the pod's directories from ROOT, a
 # user qemu (107), no other capability than to bind low ports; with AS_ROOT=yes as root, libvirt's own directories being
-# the pod's. Called inside fresh namespaces. Usage: sandbox.sh ROOT CMD...
+# the pod's. Files of the directory PROGRAMS, if set, appear in /usr/bin; those named *-monitor with the file capability
+# that the image gives them. Called inside fresh namespaces. Usage: sandbox.sh ROOT CMD...
 set -eu
 root=$1
 shift
@@ -24,6 +25,17 @@ for file in passwd group; do
   done
   mount --bind "$root/$file" "/etc/$file"
 done
+if [ -n "${PROGRAMS:-}" ]; then
+  mkdir "$root/programs"
+  mount -t tmpfs tmpfs "$root/programs"
+  mkdir "$root/programs/work"
+  cp -R "$PROGRAMS" "$root/programs/upper"
+  chmod 755 "$root/programs/upper"
+  mount -t overlay overlay -o "lowerdir=/usr/bin,upperdir=$root/programs/upper,workdir=$root/programs/work" /usr/bin
+  for file in /usr/bin/*-monitor; do
+    [ ! -e "$file" ] || setcap cap_net_bind_service=+p "$file"
+  done
+fi
 ip link set lo up
 cd /
 echo "exec $(date +%s%3N)" >&2

@@ -77,6 +77,8 @@ export interface LauncherPod extends AsyncDisposable {
   /** Resolves with the launcher's exit code. */
   readonly exited: Promise<number | null>;
   readonly ear: Ear;
+  /** Process id of the pod's process 1, seen from outside; 0 before there is one. */
+  initPid(): number;
   /** Reads nothing of the launcher's output for a while. */
   pauseOutput(ms: number): void;
   /** Process id of the launcher, seen from outside. */
@@ -120,21 +122,39 @@ function descendantsOf(pid: number): readonly number[] {
   return childrenOf(pid).flatMap((child) => [child, ...descendantsOf(child)]);
 }
 
+/** How a launcher pod is started. */
+export interface LauncherPodOptions {
+  readonly asRoot?: boolean;
+  /** What node runs; the launcher's sources when absent. */
+  readonly program?: readonly string[];
+  /** What is run instead of the launcher, without any flags but those given. */
+  readonly command?: readonly string[];
+  /** Directory whose files appear in /usr/bin of the pod. */
+  readonly programs?: string;
+  /** More variables of the environment, `NAME=value`. */
+  readonly env?: readonly string[];
+}
+
+function commandLine(options: LauncherPodOptions, flags: readonly string[]): readonly string[] {
+  const { asRoot = false, command, program = ['-C', '@virtwire/source', MAIN] } = options;
+  const env = options.env ?? [];
+  const wrapped = env.length === 0 ? [] : ['/usr/bin/env', ...env];
+  if (command !== undefined) return [...wrapped, ...command, ...flags];
+  const mode = asRoot ? [] : ['--run-as-nonroot'];
+  return [...wrapped, process.execPath, ...program, ...mode, '--allow-emulation', ...flags];
+}
+
 /** Starts a launcher in fresh mount, pid and network namespaces, as uid 107 or as root. */
 export async function startLauncherPod(
   flags: readonly string[],
-  options: { readonly asRoot?: boolean; readonly program?: readonly string[] } = {},
+  options: LauncherPodOptions = {},
 ): Promise<LauncherPod> {
   const root = mkdtempSync(join(tmpdir(), 'virtwire-launcher-pod-'));
   const shareDir = join(root, 'kubevirt');
   const unshare = ['--mount', '--pid', '--net', '--ipc', '--fork', '--kill-child', '--mount-proc'];
-  const { asRoot = false } = options;
-  const mode = asRoot ? [] : ['--run-as-nonroot'];
-  const program = options.program ?? ['-C', '@virtwire/source', MAIN];
-  const launcher = [process.execPath, ...program, ...mode, '--allow-emulation'];
-  const child: ChildProcess = spawn('unshare', [...unshare, 'sh', SCRIPT, root, ...launcher, ...flags], {
+  const child: ChildProcess = spawn('unshare', [...unshare, 'sh', SCRIPT, root, ...commandLine(options, flags)], {
     stdio: ['ignore', 'ignore', 'pipe'],
-    env: { ...process.env, AS_ROOT: asRoot ? 'yes' : 'no' },
+    env: { ...process.env, AS_ROOT: options.asRoot === true ? 'yes' : 'no', PROGRAMS: options.programs ?? '' },
   });
   const logs: Record<string, unknown>[] = [];
   let output = '';
@@ -145,7 +165,7 @@ export async function startLauncherPod(
     rest = lines.pop() ?? '';
     for (const line of lines) if (line.startsWith('{')) logs.push(JSON.parse(line) as Record<string, unknown>);
   });
-  const exited = new Promise<number | null>((resolve) => child.once('exit', (code) => resolve(code)));
+  const exited = new Promise<number | null>((resolve) => child.once('close', (code) => resolve(code)));
   await eventually('the pod directories', () => existsSync(join(root, 'libvirt')) && existsSync(shareDir));
   const ear = createEar(join(shareDir, 'domain-notify-pipe.sock'));
   const readySocket = join(shareDir, 'sockets/launcher-sock');
@@ -161,6 +181,7 @@ export async function startLauncherPod(
       child.stderr?.pause();
       setTimeout(() => child.stderr?.resume(), ms);
     },
+    initPid: () => childrenOf(child.pid ?? 0)[0] ?? 0,
     launcherPid: () => all().find((pid) => /^\S*node.* --name /.test(commandOf(pid))) ?? 0,
     qemuPid: () => all().find((pid) => /qemu-system.*guest=/.test(commandOf(pid))),
     processStates: () => new Map(all().map((pid) => [pid, stateOf(pid)])),

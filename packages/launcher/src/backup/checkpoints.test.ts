@@ -3,8 +3,9 @@ import { emptyDomainSpec } from '@virtwire/vm-model';
 import type { DomainDisk, DomainSpec, Vmi } from '@virtwire/vm-model';
 import { expect, test } from 'vitest';
 import { LibvirtCallError } from '../domain/libvirt-port.ts';
+import { parseBlockNodes } from './block-nodes.ts';
 import type { CheckpointDeps } from './checkpoints.ts';
-import { parseBitmaps, redefineCheckpoint } from './checkpoints.ts';
+import { redefineCheckpoint } from './checkpoints.ts';
 
 const vmi = { metadata: { namespace: 'ns', name: 'vm' } } as Vmi;
 const ref = { name: 'ns_vm', uuid: 'u', id: 1 };
@@ -75,6 +76,6 @@ test('what may pass says what was tried', async () => {
 
 test('answers of a monitor that are not as expected hold no bitmaps', () => {
   for (const reply of ['null', '[]', '{"error":{}}', '{"return":[7,{"file":9},{"file":"/a","dirty-bitmaps":{}}]}']) {
-    expect([...parseBitmaps(reply).values()].flat()).toEqual([]);
+    expect(parseBlockNodes(reply).flatMap(({ bitmaps }) => bitmaps)).toEqual([]);
   }
 });

@@ -1,4 +1,4 @@
-import { domainName, parseJson, parseTime } from '@virtwire/vm-model';
+import { domainName, parseTime } from '@virtwire/vm-model';
 import type { DomainDisk, DomainSpec, Vmi } from '@virtwire/vm-model';
 import { backupCheckpoint } from '@virtwire/vm-model/payloads';
 import type { BackupCheckpoint } from '@virtwire/vm-model/payloads';
@@ -6,6 +6,8 @@ import type { Logger } from '@virtwire/telemetry';
 import type { DomainRef, LibvirtPort } from '../domain/libvirt-port.ts';
 import { LibvirtCallError } from '../domain/libvirt-port.ts';
 import { LauncherError, textOf } from '../errors.ts';
+import type { BlockNode } from './block-nodes.ts';
+import { parseBlockNodes, QUERY_BLOCK_NODES } from './block-nodes.ts';
 import { isTracked, renderCheckpoint } from './documents.ts';
 
 /** What checkpoints need. */
@@ -18,7 +20,6 @@ export interface CheckpointDeps {
 const REDEFINE = 1 | 4;
 /** INVALID_DOMAIN_CHECKPOINT, NO_DOMAIN_CHECKPOINT, CHECKPOINT_INCONSISTENT. */
 const INVALID_CODES: ReadonlySet<number> = new Set([102, 103, 109]);
-const QUERY_NODES = '{"execute":"query-named-block-nodes"}';
 
 /** A failure to define a checkpoint again. */
 export interface CheckpointRefusal {
@@ -40,60 +41,6 @@ export function parseCheckpoint(bytes: Uint8Array): BackupCheckpoint {
   }
 }
 
-interface Bitmap {
-  readonly name: string;
-  readonly isInconsistent: boolean;
-}
-
-/** Members of a value that may be anything. */
-function membersOf(value: unknown): Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null ? (value as Readonly<Record<string, unknown>>) : {};
-}
-
-const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
-
-/**
- * Dirty bitmaps by image file, out of QEMU's answer to `query-named-block-nodes`.
- *
- * @throws {LauncherError} `BadRequest` when it is no JSON.
- */
-export function parseBitmaps(reply: string): ReadonlyMap<string, readonly Bitmap[]> {
-  let parsed: unknown;
-  try {
-    parsed = parseJson(reply);
-  } catch (caught) {
-    throw LauncherError.from(caught, 'BadRequest', 'failed to parse QMP response: ');
-  }
-  const byFile = new Map<string, readonly Bitmap[]>();
-  for (const node of listOf(membersOf(parsed)['return']).map(membersOf)) {
-    const file = node['file'];
-    if (typeof file !== 'string') continue;
-    const bitmaps = listOf(node['dirty-bitmaps'])
-      .map(membersOf)
-      .map(({ name, inconsistent }) => ({ name: String(name), isInconsistent: inconsistent === true }));
-    byFile.set(file, [...(byFile.get(file) ?? []), ...bitmaps]);
-  }
-  return byFile;
-}
-
-async function queryBitmaps({ libvirt }: CheckpointDeps, domain: DomainRef): Promise<ReturnType<typeof parseBitmaps>> {
-  let reply: string;
-  try {
-    reply = await libvirt.monitorCommand(domain, QUERY_NODES);
-  } catch (caught) {
-    throw LauncherError.from(
-      caught,
-      'BadRequest',
-      'failed to query bitmaps: failed to execute QMP query-named-block-nodes: ',
-    );
-  }
-  try {
-    return parseBitmaps(reply);
-  } catch (caught) {
-    throw LauncherError.from(caught, 'BadRequest', 'failed to query bitmaps: ');
-  }
-}
-
 /** Runs a step under the words that its failure is told with. */
 async function doing<T>(what: string, step: () => Promise<T>): Promise<T> {
   try {
@@ -103,15 +50,23 @@ async function doing<T>(what: string, step: () => Promise<T>): Promise<T> {
   }
 }
 
+async function queryNodes({ libvirt }: CheckpointDeps, domain: DomainRef): Promise<readonly BlockNode[]> {
+  const reply = await doing('failed to query bitmaps: failed to execute QMP query-named-block-nodes: ', () =>
+    libvirt.monitorCommand(domain, QUERY_BLOCK_NODES),
+  );
+  return doing('failed to query bitmaps: ', () => Promise.resolve(parseBlockNodes(reply)));
+}
+
 /** Targets of the tracked disks that have a bitmap of that name which can be used. */
 async function findTargets(deps: CheckpointDeps, domain: DomainRef, name: string, log: Logger): Promise<string[]> {
   const { Devices } = await doing('failed to get domain disks: ', async () =>
     deps.parseSpec(await deps.libvirt.getXml(domain, 0)),
   );
-  const bitmaps = await queryBitmaps(deps, domain);
+  const nodes = await queryNodes(deps, domain);
   const hasBitmap = ({ Source }: DomainDisk): boolean => {
     const file = Source?.File ?? '';
-    const bitmap = bitmaps.get(file)?.find((one) => one.name === name);
+    const bitmaps = nodes.filter((node) => node.file === file).flatMap((node) => node.bitmaps);
+    const bitmap = bitmaps.find((one) => one.name === name);
     if (bitmap?.isInconsistent !== true) return bitmap !== undefined;
     const reason = 'is inconsistent (possibly from failed migration), treating as absent';
     log.warn(`Bitmap ${name} on ${file} ${reason}`);

@@ -8,6 +8,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { DomainJob } from '../domain/libvirt-port.ts';
 import { LibvirtCallError } from '../domain/libvirt-port.ts';
 import { createMetadataCache } from '../metadata/cache.ts';
+import type { FakeClock } from '../testing/fake-clock.ts';
 import { createFakeClock } from '../testing/fake-clock.ts';
 import type { BackupManager, BackupManagerDeps } from './manager.ts';
 import { createBackupManager } from './manager.ts';
@@ -17,6 +18,7 @@ const vmi = { metadata: { namespace: 'ns', name: 'vm' } } as Vmi;
 const ref = { name: 'ns_vm', uuid: 'u', id: 1 };
 const log = createLogger('virt-launcher', { destination: { write: () => undefined } });
 const NO_JOB: DomainJob = { type: 0, params: new Map() };
+const completed: DomainJob = { type: 3, params: new Map([['operation', 9]]) };
 const running: DomainJob = { type: 2, params: new Map([['operation', 9]]) };
 
 let root: string;
@@ -31,6 +33,7 @@ beforeEach(() => {
 afterEach(() => rmSync(root, { recursive: true, force: true }));
 
 interface World {
+  readonly clock: FakeClock;
   readonly backups: BackupManager;
   readonly metadata: ReturnType<typeof createMetadataCache>;
   readonly done: string[];
@@ -46,6 +49,7 @@ function createWorld(
     return Promise.resolve();
   };
   const metadata = createMetadataCache();
+  const clock = createFakeClock(Date.parse('2000-01-01T11:00:00Z'));
   const backups = createBackupManager({
     libvirt: {
       lookupDomainByName: () => Promise.resolve(ref),
@@ -53,16 +57,17 @@ function createWorld(
       backupBegin: note('begin'),
       abortJob: note('abort'),
       getJobStats: () => Promise.resolve(NO_JOB),
+      monitorCommand: () => Promise.resolve('{"return":[]}'),
       ...libvirt,
     },
     freezer: { freeze: note('freeze'), thaw: note('thaw'), ...freezer },
     metadata,
     parseSpec: () => emptyDomainSpec(),
-    clock: createFakeClock(Date.parse('2000-01-01T11:00:00Z')),
+    clock,
     log,
     nbdSocket: '/run/nbd',
   });
-  return { backups, metadata, done };
+  return { backups, metadata, done, clock };
 }
 
 test('the guest stands still while the backup begins, in a directory of its own', async () => {
@@ -109,9 +114,8 @@ test('a target that is no directory', async () => {
 });
 
 test('the end that came while libvirt was away is found out', async () => {
-  const ended: DomainJob = { type: 3, params: new Map([['operation', 9]]) };
   const { backups, metadata } = createWorld({
-    getJobStats: (_domain, flags) => Promise.resolve(flags === 1 ? ended : NO_JOB),
+    getJobStats: (_domain, flags) => Promise.resolve(flags === 1 ? completed : NO_JOB),
   });
   await backups.start(vmi, request, log);
   await backups.catchUp('ns_vm');
@@ -152,4 +156,31 @@ test('an end without a backup is passed over', async () => {
   const { backups, metadata } = createWorld();
   await backups.complete(ref, new Map([['operation', 9]]));
   expect(metadata.backup.load()).toBeUndefined();
+});
+
+test('the end is told when the image is whole, which it is not before QEMU has closed it', async () => {
+  const open = JSON.stringify({ return: [{ file: join(root, 'vm/b1-2000-01-01_10-20-30/b1-data.qcow2') }] });
+  let closesAfter = 3;
+  const { backups, metadata, clock } = createWorld({
+    getJobStats: () => Promise.resolve(completed),
+    monitorCommand: () => Promise.resolve(closesAfter-- > 0 ? open : '{"return":[{"file":"/data.img"}]}'),
+  });
+  await backups.start(vmi, request, log);
+  const telling = backups.complete(ref, new Map([['operation', 9]]));
+  await clock.settle();
+  expect(metadata.backup.load()?.Completed).toBeUndefined();
+  await clock.until(telling);
+  expect(closesAfter).toBeLessThan(0);
+  expect(metadata.backup.load()).toMatchObject({ Completed: true, Failed: false });
+});
+
+test('an image that QEMU never closes does not hold up the end for ever', async () => {
+  const open = JSON.stringify({ return: [{ file: join(root, 'vm/b1-2000-01-01_10-20-30/b1-data.qcow2') }] });
+  const { backups, metadata, clock } = createWorld({
+    getJobStats: () => Promise.resolve(completed),
+    monitorCommand: () => Promise.resolve(open),
+  });
+  await backups.start(vmi, request, log);
+  await clock.until(backups.complete(ref, new Map([['operation', 9]])));
+  expect(metadata.backup.load()?.Completed).toBe(true);
 });

@@ -11,16 +11,23 @@ import { isMigrating } from '../domain/migrating.ts';
 import { LauncherError, textOf } from '../errors.ts';
 import { JOB_OPERATION } from '../events/domain-event.ts';
 import type { MetadataCache } from '../metadata/cache.ts';
+import { parseBlockNodes, QUERY_BLOCK_NODES } from './block-nodes.ts';
 import { decideOutcome, decideStart, findObstacle, JOB_TYPE } from './decide-backup.ts';
 import { checkpointNameOf, createBackupDocuments } from './documents.ts';
 import type { BackupIdentity, BackupStart } from './request.ts';
 
 const STATS_RUNNING = 0;
 const STATS_COMPLETED = 1;
+/** How long QEMU may take to close the images of a backup whose end libvirt has told. */
+const RELEASE_LIMIT_MS = 5_000;
+const RELEASE_POLL_MS = 50;
 
 /** What backups need. */
 export interface BackupManagerDeps {
-  readonly libvirt: Pick<LibvirtPort, 'lookupDomainByName' | 'getXml' | 'backupBegin' | 'getJobStats' | 'abortJob'>;
+  readonly libvirt: Pick<
+    LibvirtPort,
+    'lookupDomainByName' | 'getXml' | 'backupBegin' | 'getJobStats' | 'abortJob' | 'monitorCommand'
+  >;
   readonly freezer: Freezer;
   readonly metadata: Pick<MetadataCache, 'backup' | 'migration'>;
   readonly parseSpec: (xml: string) => DomainSpec;
@@ -52,6 +59,8 @@ class LibvirtBackupManager implements BackupManager {
   readonly #deps: BackupManagerDeps;
   /** While a start is under way, libvirt need not know of the job yet. */
   #isStarting = false;
+  /** Where the images of the last backup are. */
+  #directory: string | undefined;
 
   constructor(deps: BackupManagerDeps) {
     this.#deps = deps;
@@ -98,6 +107,7 @@ class LibvirtBackupManager implements BackupManager {
       const Volumes = documents.volumes.length === 0 ? 'null' : JSON.stringify(documents.volumes);
       this.#record({ CheckpointName: documents.checkpointName, Volumes });
       const { backupXml, checkpointXml } = documents;
+      this.#directory = directory;
       await this.#whileQuiet(vmi, request, log, () => libvirt.backupBegin(domain, backupXml, checkpointXml));
     } catch (caught) {
       log.error({ reason: caught }, 'failed to run backup, cleaning up backup directory');
@@ -162,6 +172,7 @@ class LibvirtBackupManager implements BackupManager {
       log.error({ reason: caught }, 'Failed to get final job stats for completed backup.');
     }
     const errorText = job.get('errmsg');
+    if (domain !== undefined && ending.Mode === 'Push') await this.#waitForImages(domain);
     this.#finish(ending, type, typeof errorText === 'string' ? errorText : undefined);
   }
 
@@ -182,6 +193,26 @@ class LibvirtBackupManager implements BackupManager {
       this.#finish(running, isKnown ? last.type : JOB_TYPE.failed, typeof text === 'string' ? text : undefined);
     } catch (caught) {
       log.error({ reason: caught }, 'Could not find out about the backup');
+    }
+  }
+
+  /**
+   * libvirt tells of the end of a backup before QEMU closes the images, and until then an image is not whole: whoever
+   * hears of the end may copy it at once.
+   */
+  async #waitForImages(domain: DomainRef): Promise<void> {
+    const { libvirt, clock, log } = this.#deps;
+    const directory = this.#directory;
+    if (directory === undefined) return;
+    const giveUpAtMs = clock.now() + RELEASE_LIMIT_MS;
+    try {
+      const isOpen = async (): Promise<boolean> =>
+        parseBlockNodes(await libvirt.monitorCommand(domain, QUERY_BLOCK_NODES)).some(({ file }) =>
+          file.startsWith(`${directory}/`),
+        );
+      while ((await isOpen()) && clock.now() < giveUpAtMs) await clock.sleep(RELEASE_POLL_MS);
+    } catch (caught) {
+      log.debug({ reason: caught }, 'Could not see whether the images of the backup are closed');
     }
   }
 

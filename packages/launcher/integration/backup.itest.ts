@@ -1,0 +1,247 @@
+import { execFileSync } from 'node:child_process';
+import { chownSync, copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { unwrap } from '@virtwire/shared-proto';
+import type { CmdClient } from '@virtwire/shared-proto';
+import type { BackupMetadata, Vmi } from '@virtwire/vm-model';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createVmi, hasGuest, provideKernel, requestOf } from './support/guest.ts';
+import type { LauncherPod } from './support/sandbox.ts';
+import { eventually, startLauncherPod } from './support/sandbox.ts';
+
+const UID = '7a1b2c3d-0000-4000-8000-000000000021';
+const FLAGS = ['--name', 'vm1', '--namespace', 'default', '--uid', UID];
+const QEMU_UID = 107;
+const DISK_BYTES = 64 * 1024 * 1024;
+const TARGET = '/var/run/kubevirt/backups';
+const PATIENT = { timeoutMs: 60_000 };
+
+const bare = createVmi({ name: 'vm1', uid: UID, withGuest: true });
+
+function trackedVmi(state: 'Initializing' | 'Enabled'): Vmi {
+  const { domain } = bare.spec;
+  const disks = [{ name: 'data', disk: { bus: 'virtio' as const } }];
+  return {
+    ...bare,
+    spec: {
+      ...bare.spec,
+      domain: { ...domain, devices: { ...domain.devices, disks } },
+      volumes: [{ name: 'data', persistentVolumeClaim: { claimName: 'data' } }],
+    },
+    status: { ...bare.status, changedBlockTracking: { state } },
+  };
+}
+
+const enabled = trackedVmi('Enabled');
+const { vmi } = requestOf(enabled);
+
+/** Files of the pod that outlive its VM. */
+const imageOf = (pod: LauncherPod): string => join(pod.root, 'kubevirt-private/vmi-disks/data/disk.img');
+const overlayOf = (pod: LauncherPod): string => join(pod.root, 'kubevirt-private/libvirt/qemu/cbt/data.qcow2');
+
+const nbdSocketOf = (pod: LauncherPod): string => join(pod.shareDir, 'sockets/backup-nbd-sock');
+
+/** Makes a directory of the launcher's user. */
+function provideDirectory(path: string): void {
+  if (existsSync(path)) return;
+  provideDirectory(dirname(path));
+  mkdirSync(path);
+  chownSync(path, QEMU_UID, QEMU_UID);
+}
+
+function provideFile(path: string, make: () => void): void {
+  provideDirectory(dirname(path));
+  make();
+  chownSync(path, QEMU_UID, QEMU_UID);
+}
+
+function qemuImg(...args: readonly string[]): void {
+  execFileSync('/usr/bin/qemu-img', args, { stdio: ['ignore', 'ignore', 'pipe'] });
+}
+
+class Machine implements AsyncDisposable {
+  readonly pod: LauncherPod;
+  readonly client: CmdClient;
+
+  private constructor(pod: LauncherPod, client: CmdClient) {
+    this.pod = pod;
+    this.client = client;
+  }
+
+  /** Boots a guest on the disk that `provide` puts there. */
+  static async start(provide: (pod: LauncherPod) => void, state: 'Initializing' | 'Enabled'): Promise<Machine> {
+    const pod = await startLauncherPod(FLAGS);
+    try {
+      provideKernel(pod);
+      provide(pod);
+      provideDirectory(join(pod.shareDir, 'backups'));
+      await pod.ear.open();
+      await pod.waitUntilReady();
+      const machine = new Machine(pod, await pod.connect());
+      unwrap(await machine.client.syncVirtualMachine(requestOf(trackedVmi(state)), PATIENT));
+      await pod.waitForLog('GuestAgentLifecycle event state 1 with reason 2 received');
+      return machine;
+    } catch (caught) {
+      await pod[Symbol.asyncDispose]();
+      throw caught;
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.client.close();
+    await this.pod[Symbol.asyncDispose]();
+  }
+
+  /** Writes noise into the guest's disk. */
+  async scribble(mib: number, seekMib: number): Promise<void> {
+    const command = `dd if=/dev/urandom of=/dev/vda bs=1M count=${mib} seek=${seekMib} conv=notrunc,fsync`;
+    const ask = { domainName: 'default_vm1', Command: '/bin/sh', Args: ['-c', command], timeoutSeconds: 30 };
+    expect(unwrap(await this.client.exec(ask, PATIENT)).exitCode).toBe(0);
+  }
+
+  request(options: Readonly<Record<string, unknown>>) {
+    return this.client.backupVirtualMachine({ vmi, options: Buffer.from(JSON.stringify(options)) }, PATIENT);
+  }
+
+  ended(name: string): Promise<BackupMetadata> {
+    const metadata = () => this.pod.ear.domains.map(({ domain }) => domain.Spec.Metadata.KubeVirt.Backup);
+    return eventually(`the end of ${name}`, () => metadata().find((b) => b?.Name === name && b.Completed === true));
+  }
+
+  /** The image that a push backup left. */
+  pushed(name: string, checkpoint: string): string {
+    return join(this.pod.shareDir, 'backups/vm1', checkpoint, `${name}-data.qcow2`);
+  }
+
+  /** What an image holds, whatever its format, as raw bytes. */
+  bytesOf(image: string): Buffer {
+    const raw = join(this.pod.root, 'restored.img');
+    qemuImg('convert', '-O', 'raw', image, raw);
+    return readFileSync(raw);
+  }
+}
+
+const start = (name: string, second: number) => ({
+  ...{ cmd: 'Start', mode: 'Push', backupName: name, targetPath: TARGET },
+  backupStartTime: `2026-01-01T00:00:${String(second).padStart(2, '0')}Z`,
+});
+const checkpointOf = (name: string, second: number): string =>
+  `${name}-2026-01-01_00-00-${String(second).padStart(2, '0')}`;
+
+describe.runIf(hasGuest)('backups of a running guest (scripts/guest/build.sh)', { timeout: 240_000 }, () => {
+  let machine: Machine;
+  const started: { machine?: Machine } = {};
+
+  beforeAll(async () => {
+    const provide = (pod: LauncherPod): void =>
+      provideFile(imageOf(pod), () => {
+        execFileSync('/usr/bin/truncate', ['-s', String(DISK_BYTES), imageOf(pod)]);
+      });
+    machine = await Machine.start(provide, 'Initializing');
+    started.machine = machine;
+  }, 200_000);
+
+  afterAll(() => started.machine?.[Symbol.asyncDispose]());
+
+  test('the handler is told of the data store behind the overlay, whatever this libvirt says', async () => {
+    const { domain } = await machine.pod.ear.hear('Running', (e) => e.domain.Status.Status === 'Running');
+    const disk = domain.Spec.Devices.Disks?.find(({ Target }) => Target?.Device === 'vda');
+    expect(disk?.Source?.File).toMatch(/\/cbt\/data\.qcow2$/);
+    expect(disk?.Source?.DataStore?.Source?.File).toMatch(/\/vmi-disks\/data\/disk\.img$/);
+  });
+
+  test('a full backup restores to equal bytes, and the guest stood still when it began', async () => {
+    await machine.scribble(4, 3);
+    unwrap(await machine.request(start('full', 1)));
+    const { Failed = false, BackupMsg = '', QuiesceStatus, CheckpointName, Volumes = '' } = await machine.ended('full');
+    expect({ Failed, BackupMsg, QuiesceStatus }).toEqual({ Failed: false, BackupMsg: '', QuiesceStatus: 'Succeeded' });
+    expect(CheckpointName).toBe(checkpointOf('full', 1));
+    expect(JSON.parse(Volumes)).toEqual([{ volumeName: 'data', diskTarget: 'vda' }]);
+    const restored = machine.bytesOf(machine.pushed('full', checkpointOf('full', 1)));
+    expect(restored.length).toBe(DISK_BYTES);
+    expect(restored.equals(readFileSync(imageOf(machine.pod)))).toBe(true);
+    expect(restored.subarray(3 << 20, 7 << 20).every((byte) => byte === 0)).toBe(false);
+  });
+
+  test('an incremental backup holds what changed, and the chain restores to equal bytes', async () => {
+    await machine.scribble(2, 40);
+    unwrap(await machine.request({ ...start('more', 2), incremental: checkpointOf('full', 1), skipQuiesce: true }));
+    const { Failed = false, QuiesceStatus } = await machine.ended('more');
+    expect({ Failed, QuiesceStatus }).toEqual({ Failed: false, QuiesceStatus: 'Skipped' });
+    const image = machine.pushed('more', checkpointOf('more', 2));
+    expect(statSync(image).blocks * 512).toBeLessThan(4 << 20);
+    qemuImg('rebase', '-u', '-b', machine.pushed('full', checkpointOf('full', 1)), '-F', 'qcow2', image);
+    expect(machine.bytesOf(image).equals(readFileSync(imageOf(machine.pod)))).toBe(true);
+  });
+
+  test('a pull backup shows the disk as it was at its start, with what changed, until it is ended', async () => {
+    const before = readFileSync(imageOf(machine.pod));
+    const options = { ...start('pull', 3), mode: 'Pull', incremental: checkpointOf('more', 2) };
+    await machine.scribble(1, 50);
+    const atStart = readFileSync(imageOf(machine.pod));
+    unwrap(await machine.request(options));
+    unwrap(await machine.request(options));
+    await machine.scribble(3, 50);
+    const pulled = join(machine.pod.root, 'pulled.img');
+    qemuImg('convert', '-f', 'raw', '-O', 'raw', `nbd+unix:///data?socket=${nbdSocketOf(machine.pod)}`, pulled);
+    expect(readFileSync(pulled).equals(atStart)).toBe(true);
+    expect(before.equals(atStart)).toBe(false);
+    const other = await machine.request(start('other', 4));
+    expect(other.ok ? '' : other.error.detail).toBe('backup pull already in progress, need to wait for completion');
+    unwrap(await machine.request({ ...options, cmd: 'Abort' }));
+    const { Failed = false, BackupMsg = '' } = await machine.ended('pull');
+    expect({ Failed, BackupMsg }).toEqual({ Failed: false, BackupMsg: '' });
+    expect(existsSync(nbdSocketOf(machine.pod))).toBe(false);
+    const late = await machine.request({ ...options, cmd: 'Abort' });
+    expect(late.ok ? '' : late.error.detail).toBe('failed to abort backup: backup already completed');
+  });
+
+  test('a backup of which libvirt knows no beginning leaves nothing behind', async () => {
+    const answer = await machine.request({ ...start('lost', 5), incremental: 'nothing' });
+    expect(answer.ok ? '' : answer.error.detail).toMatch(/^virError\(Code=103, Domain=\d+, Message='.*nothing.*'\)$/);
+    expect(readdirSync(join(machine.pod.shareDir, 'backups/vm1'))).not.toContain(checkpointOf('lost', 5));
+  });
+
+  test('FM-2.6 a backup outlives a restart of the libvirt daemon, and ends when it is aborted', async () => {
+    const options = { ...start('daemon', 6), mode: 'Pull' };
+    unwrap(await machine.request(options));
+    const daemon = machine.pod.daemonPid() ?? 0;
+    process.kill(daemon, 'SIGKILL');
+    await machine.pod.waitForLog(/^Libvirt reconnected, domain default_vm1/);
+    unwrap(await machine.request({ ...options, cmd: 'Abort' }));
+    const { Failed = false, BackupMsg = '' } = await machine.ended('daemon');
+    expect({ Failed, BackupMsg }).toEqual({ Failed: false, BackupMsg: '' });
+  });
+
+  test('a checkpoint is defined again after the VM was started anew, and the next backup goes on from it; a backup ends with its VM', async () => {
+    unwrap(await machine.request(start('base', 10)));
+    await machine.ended('base');
+    const base = join(machine.pod.root, 'base.qcow2');
+    copyFileSync(machine.pushed('base', checkpointOf('base', 10)), base);
+    await machine.scribble(1, 20);
+    unwrap(await machine.client.killVirtualMachine({ vmi }, PATIENT));
+    await machine.pod.ear.hear('Shutoff', ({ domain }) => domain.Status.Status === 'Shutoff');
+
+    const provide = (pod: LauncherPod): void => {
+      provideFile(imageOf(pod), () => copyFileSync(imageOf(machine.pod), imageOf(pod)));
+      provideFile(overlayOf(pod), () => copyFileSync(overlayOf(machine.pod), overlayOf(pod)));
+    };
+    await using next = await Machine.start(provide, 'Enabled');
+    await next.scribble(1, 30);
+    const redefine = (name: string) => {
+      const checkpoint = Buffer.from(JSON.stringify({ name, creationTime: '2026-01-01T00:00:10Z' }));
+      return next.client.redefineCheckpoint({ vmi, checkpoint }, PATIENT);
+    };
+    const unknown = await redefine('none');
+    expect(unknown.ok ? '' : unknown.error.detail).toBe('no disks found with checkpoint bitmap none');
+    expect(unwrap(await redefine(checkpointOf('base', 10))).checkpointInvalid).toBe(false);
+    unwrap(await next.request({ ...start('after', 11), incremental: checkpointOf('base', 10) }));
+    await next.ended('after');
+    const image = next.pushed('after', checkpointOf('after', 11));
+    qemuImg('rebase', '-u', '-b', base, '-F', 'qcow2', image);
+    expect(next.bytesOf(image).equals(readFileSync(imageOf(next.pod)))).toBe(true);
+    unwrap(await next.request({ ...start('killed', 12), mode: 'Pull' }));
+    process.kill(next.pod.qemuPid() ?? 0, 'SIGKILL');
+    expect((await next.ended('killed')).EndTimestamp).toBeDefined();
+  });
+});

@@ -15,18 +15,21 @@ import { backupHandlers } from './cmd-server/backup.ts';
 import type { SyncOptions } from './cmd-server/complete-options.ts';
 import { guestHandlers } from './cmd-server/guest.ts';
 import { lifecycleHandlers } from './cmd-server/lifecycle.ts';
+import { liveUpdateHandlers } from './cmd-server/live-update.ts';
+import { migrationHandlers } from './cmd-server/migration.ts';
 import { queryHandlers } from './cmd-server/queries.ts';
-import { unsupportedHandlers } from './cmd-server/unsupported.ts';
 import { statsHandlers } from './cmd-server/vm-stats.ts';
 import type { Clock } from './config/clock.ts';
 import type { LauncherFlags } from './config/flags.ts';
 import type { LauncherPaths } from './config/paths.ts';
 import type { ToolPort } from './disks/ports.ts';
 import { createDataStores } from './domain/data-stores.ts';
+import type { DefinerDeps } from './domain/define.ts';
 import { createDefiner } from './domain/define.ts';
 import { createDirtyRate } from './domain/dirty-rate.ts';
 import type { Freezer } from './domain/freeze.ts';
 import { createFreezer } from './domain/freeze.ts';
+import { createHostDevicePlug } from './domain/hotplug-host-devices.ts';
 import { createGuestTimeSync } from './domain/guest-time.ts';
 import { createLaunchSecurity } from './domain/launch-security.ts';
 import type { LibvirtPort } from './domain/libvirt-port.ts';
@@ -50,6 +53,9 @@ import { createTargetMonitor } from './events/target-monitor.ts';
 import { createQemuLogForwarder } from './libvirt-daemon/qemu-log.ts';
 import type { MetadataCache } from './metadata/cache.ts';
 import { createMetadataCache } from './metadata/cache.ts';
+import type { MigrationParts, MigrationWorld } from './migration/parts.ts';
+import { createMigrationParts } from './migration/parts.ts';
+import type { TargetPreparation } from './migration/target.ts';
 import { createNudge } from './monitor/nudge.ts';
 import type { Nudge } from './monitor/nudge.ts';
 
@@ -65,7 +71,8 @@ export interface GraphDeps {
    */
   readonly guestLibvirt: LibvirtPort;
   readonly notify: NotifyPort;
-  readonly preparation: VmiPreparation<SyncOptions>;
+  readonly preparation: VmiPreparation<SyncOptions> & TargetPreparation;
+  readonly migration: MigrationWorld;
   readonly tools: ToolPort;
   readonly clock: Clock;
   readonly log: Logger;
@@ -88,6 +95,7 @@ export interface LauncherGraph {
   readonly lifecycle: Lifecycle;
   readonly sync: DomainSync<SyncOptions>;
   readonly metadata: MetadataCache;
+  readonly migration: MigrationParts;
   /** Nudged at each event of libvirt. */
   readonly nudge: Nudge;
   /** Resolves when the handler was told of the domain's end. */
@@ -139,6 +147,11 @@ function tracking(deps: GraphDeps): TrackingDeps {
         dataStores.remember(spec);
         return spec;
       },
+      async prepareTarget(vmi, options, log) {
+        const spec = await deps.preparation.prepareTarget(vmi, options, log);
+        dataStores.remember(spec);
+        return spec;
+      },
     },
   };
 }
@@ -165,11 +178,12 @@ function domainParts(deps: TrackingDeps, flags: LauncherFlags, metadata: Metadat
   const mutex = createMutex();
   const guestTime = createGuestTimeSync(guestLibvirt, clock, log);
   const lifecycle = createLifecycle({ libvirt, guestLibvirt, metadata, paused, guestTime, mutex, clock });
+  const onDefine: DefinerDeps['onDefine'] = (_vmi, spec) => Promise.resolve(spec);
   const definer = createDefiner({
     libvirt,
     parseSpec,
     renderSpec: (spec) => renderDomainXml(spec, { indent: '\t' }),
-    onDefine: (_vmi, spec) => Promise.resolve(spec),
+    onDefine,
   });
   const secretDir = join(flags.privateDir, 'secret');
   const credentials = createCredentialPropagation({ libvirt: guestLibvirt, metadata, clock, secretDir });
@@ -184,7 +198,10 @@ function domainParts(deps: TrackingDeps, flags: LauncherFlags, metadata: Metadat
     parseSpec,
     hotplugDir: flags.hotplugDiskDir,
   });
-  return { lifecycle, sync, mutex, credentials };
+  const shared = { libvirt, metadata, paused, mutex, guestTime, parseSpec, onDefine, clock, log };
+  const world = deps.migration;
+  const migration = createMigrationParts({ ...shared, world, preparation: deps.preparation }, flags);
+  return { lifecycle, sync, mutex, credentials, migration };
 }
 
 function eventParts(
@@ -194,6 +211,7 @@ function eventParts(
   metadata: MetadataCache,
   writer: DomainWriter,
   backups: BackupManager,
+  isMigrationSource: () => boolean,
 ) {
   const { libvirt, notify, clock, log, parseSpec } = deps;
   const targetMonitor = createTargetMonitor(libvirt, metadata, clock, log);
@@ -207,7 +225,10 @@ function eventParts(
       parseSpec,
       renderDomain: (domain) => writer.render(domain),
       completeBackup: (domain, job) => backups.complete(domain, job),
-      startTargetMonitor: (name) => targetMonitor.start(name),
+      startTargetMonitor: (name) => {
+        // A guest that its own outgoing migration pauses has not arrived.
+        if (!isMigrationSource()) targetMonitor.start(name);
+      },
     },
     vmi,
     paths.qemuLogFile,
@@ -254,20 +275,36 @@ function handlersOf(
   exitEarly: () => void,
 ): CmdHandlers {
   const { libvirt, guestLibvirt, clock, log, parseSpec } = deps;
-  const { lifecycle, sync, store: agent, metadata, writer, freezer, backups } = parts;
+  const { lifecycle, sync, store: agent, metadata, writer, freezer, backups, migration } = parts;
   const aliases = () => sync.aliases();
-  const stats = createDomainStats({ libvirt, agent, aliases, migration: () => undefined, clock });
+  const stats = createDomainStats({ libvirt, agent, aliases, migration: () => migration.source.numbers(), clock });
   const dirtyRate = createDirtyRate({ libvirt, clock, log });
   const agentData = createRawAgentData({ libvirt: guestLibvirt, clock }, domainName(vmi.namespace, vmi.name));
   const getDomain = { libvirt, metadata, agent, parseSpec, log };
   return {
-    ...unsupportedHandlers(),
     ...lifecycleHandlers({ sync, lifecycle, log, podName: deps.podName, exitEarly, writer }),
     ...queryHandlers({ libvirt, getDomain, agent, writer }),
     ...statsHandlers({ stats, dirtyRate, agentData, agent, isCollectorOn: flags.vmStatsCollector }),
     ...guestParts(deps, flags, freezer, metadata, sync, vmi),
     ...backupHandlers({ backups, checkpoints: { libvirt, parseSpec }, log }),
+    ...liveUpdateParts(deps, parts),
+    ...migrationHandlers({ migration, log, writer }),
   };
+}
+
+function liveUpdateParts(deps: GraphDeps, { mutex, sync }: ReturnType<typeof domainParts>): CmdHandlers {
+  const { libvirt, preparation, log } = deps;
+  const shared = { libvirt, mutex, parseSpec: parseDomainXml };
+  return liveUpdateHandlers({
+    cpus: { ...shared, readPodCpuSet: () => preparation.podCpuSet() },
+    memory: shared,
+    hostDevices: createHostDevicePlug({
+      ...shared,
+      wantedDevices: (vmi) => preparation.hostDevices(vmi),
+      onPlugged: (live) => sync.noteDevices(live),
+    }),
+    log,
+  });
 }
 
 /** Builds the launcher's objects; nothing runs yet. */
@@ -291,7 +328,7 @@ export function createGraph(flags: LauncherFlags, paths: LauncherPaths, world: G
   const backups = backupParts(deps, paths, metadata, freezer);
   const loop: EventLoop = createEventLoop(
     {
-      processor: eventParts(deps, vmi, paths, metadata, writer, backups),
+      processor: eventParts(deps, vmi, paths, metadata, writer, backups, () => domain.migration.source.isActive()),
       metadata,
       clock: deps.clock,
       log: deps.log,

@@ -1,5 +1,6 @@
 import {
-  bindingTrace,
+  comparableSteps,
+  isAccident,
   createDiskWorld,
   createVectorPreparation,
   type DiskWorld,
@@ -23,15 +24,6 @@ const UNSUPPORTED = / not supported (?:by this launcher )?yet/;
 /** What protobuf's JSON leaves out. */
 const EMPTY: ReadonlySet<unknown> = new Set(['', undefined, 0]);
 
-/** Cases that this launcher answers otherwise on purpose. */
-const DIFFERS: Readonly<Record<string, string>> = {
-  '046-ignition': 'ignition data reaches QEMU after the second define too',
-  '058-xml-unparsable': 'XML errors have words of their own',
-  '077-notify-never': 'the newest state is sent when the pipe is back, however late',
-  '209-exec-quoting': 'arguments of a guest command are escaped',
-  '133-unpause-twice': 'the clock is set after every pause, not only the first',
-};
-
 /**
  * A launcher on a scripted libvirt, agent and handler, given requests and events: its calls, its tools with what they
  * pack, its messages and its answers.
@@ -41,17 +33,8 @@ export async function* runLauncher(files: Files): AsyncIterable<CaseResult> {
     if (!files.has(`${name}/input.json`)) continue;
     const input = files.json(`${name}/input.json`) as PreparedInput;
     const output = files.json(`${name}/output.json`) as VectorOutput;
-    const leftOut = DIFFERS[name] ?? obstacle(input, output);
-    if (leftOut === undefined) yield await playCase(name, input, output);
-    else yield { name, differences: [], leftOut };
+    yield await playCase(name, input, output);
   }
-}
-
-function obstacle(input: PreparedInput, output: VectorOutput): string | undefined {
-  if (output.steps.some(({ panic }) => panic !== undefined)) return 'the recorded launcher crashed';
-  if (output.after.metadata['Backup'] !== undefined) return 'backups are not supported yet';
-  const needsDevices = Object.values(input.files ?? {}).some((file) => 'block' in file && file.block);
-  return needsDevices ? 'needs device nodes' : undefined;
 }
 
 async function playCase(name: string, input: PreparedInput, output: VectorOutput): Promise<CaseResult> {
@@ -71,19 +54,19 @@ function compare(
   result: VectorResult,
   world: DiskWorld,
 ): readonly string[] {
-  const recorded = output.steps.slice(output.steps.length - input.steps.length);
+  const all = output.steps.slice(output.steps.length - input.steps.length);
+  const crash = all.findIndex(({ panic }) => panic !== undefined);
+  const recorded = crash < 0 ? all : all.slice(0, crash + 1);
   const traces = recorded.flatMap(({ trace }) => trace ?? []);
+  const calls = comparableSteps(input, recorded, result.steps, world.inPod);
   const differences = recorded.flatMap((step, i) => {
     const got = result.steps[i];
     return [
-      ...diffJson(
-        comparable(reachable(step, input), world),
-        comparable(got?.trace ?? [], world),
-        `/${String(i)}/calls`,
-      ),
+      ...diffJson(calls[i]?.expected, calls[i]?.actual, `/${String(i)}/calls`),
       ...diffAnswer(step, got?.response, got?.error === undefined ? undefined : world.inPod(got.error), i),
     ];
   });
+  if (isAccident(recorded.at(-1))) return differences;
   return [
     ...differences,
     ...diffJson(traces.filter(isMaking).map(toolRun), world.runs.map(toolRun), '/tools'),
@@ -93,20 +76,10 @@ function compare(
   ];
 }
 
-/** Where there is no domain, the recorded agent commands went nowhere; this launcher looks first. */
-function reachable({ trace }: Step, { domain, steps }: PreparedInput): readonly TraceEntry[] {
-  const isThere = domain != null || steps.some((step) => step.domain != null || step.rpc === 'SyncVirtualMachine');
-  return (trace ?? []).filter((entry) => isThere || entry['agent'] === undefined);
-}
-
-/** What is binding in a trace; paths as in the pod, though this launcher's root is elsewhere. */
-function comparable(trace: readonly TraceEntry[], world: DiskWorld): readonly unknown[] {
-  return bindingTrace(
-    trace.map((entry) => (typeof entry['xml'] === 'string' ? { ...entry, xml: world.inPod(entry['xml']) } : entry)),
-  );
-}
-
 function diffAnswer(step: Step, response: unknown, error: string | undefined, index: number): readonly string[] {
+  // What crashes the recorded launcher must not pass for done.
+  if (isAccident(step)) return [];
+  if (step.panic !== undefined) return error === undefined ? [`/${String(index)}/answer: expected a failure`] : [];
   if (step.response === undefined) return [];
   const path = `/${String(index)}/answer`;
   const { response: inner, ...rest } = step.response;

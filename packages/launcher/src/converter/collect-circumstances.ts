@@ -7,7 +7,14 @@ import type { ImagePort } from '../disks/ports.ts';
 import { LauncherError, textOf } from '../errors.ts';
 import { type ArchitectureTraits, architectureTraits } from './architecture.ts';
 import { parseCpuSet } from './cpu-set.ts';
-import type { BlockSizes, Circumstances, ConverterOptions, HostPciFacts, ImageInfo } from './circumstances.ts';
+import type {
+  BlockSizes,
+  Circumstances,
+  ConverterOptions,
+  HostPciFacts,
+  ImageInfo,
+  NetworkDeviceInfo,
+} from './circumstances.ts';
 import { readDeviceClaims } from './device-claims.ts';
 import { readNetworkInfo } from './network-info.ts';
 import { podSriovInterfaces } from './sriov.ts';
@@ -52,6 +59,10 @@ export interface CollectorDeps {
   readonly images: Pick<ImagePort, 'info'>;
   /** CPUs of the launcher's cgroup. */
   readonly readPodCpuSet: () => Promise<readonly number[]>;
+  /** Whether a path is a block device; without it, the file system is asked. */
+  readonly isBlockDevice?: (path: string) => Promise<boolean>;
+  /** PCI devices of the pod's networks; without it, the downward API file is read. */
+  readonly readNetworkInfo?: () => Promise<readonly NetworkDeviceInfo[]>;
 }
 
 /**
@@ -63,12 +74,12 @@ export function createCircumstanceCollector(deps: CollectorDeps, facts: Launcher
   const known = new Map<string, ImageInfo>();
   return {
     async collect(vmi, request) {
-      const blockVolumes = await findBlockVolumes(vmi, facts);
+      const blockVolumes = await findBlockVolumes(vmi, facts, deps.isBlockDevice ?? isBlockDevice);
       const [podCpuSet, containerDisks, blockSizes, devices] = await Promise.all([
         podCpus(deps),
         inspectContainerDisks(deps, facts, vmi, known),
         readBlockSizes(vmi, facts, blockVolumes),
-        collectDevices(vmi, facts, request),
+        collectDevices(deps, vmi, facts, request),
       ]);
       return {
         ...facts,
@@ -84,14 +95,14 @@ export function createCircumstanceCollector(deps: CollectorDeps, facts: Launcher
 }
 
 async function collectDevices(
+  deps: CollectorDeps,
   vmi: Vmi,
   facts: LauncherFacts,
   request: RequestFacts,
 ): Promise<Pick<Circumstances, 'firmwareFiles' | 'networkInfo' | 'deviceClaims' | 'emulatorPaths' | 'hostPciDevices'>> {
-  const wantsNetworkInfo = !request.isMigrationTarget && podSriovInterfaces(vmi).length > 0;
   const [firmwareFiles, networkInfo, deviceClaims, emulatorPaths, hostPciDevices] = await Promise.all([
     listNames(facts.firmwareDir),
-    wantsNetworkInfo ? readNetworkInfo() : [],
+    request.isMigrationTarget ? [] : networkDevices(deps, vmi),
     readDeviceClaims(vmi),
     findEmulators(vmi, facts),
     readHostPciDevices(request),
@@ -99,7 +110,19 @@ async function collectDevices(
   return { firmwareFiles, networkInfo, deviceClaims, emulatorPaths, hostPciDevices };
 }
 
-async function findBlockVolumes(vmi: Vmi, facts: LauncherFacts): Promise<ReadonlySet<string>> {
+/** PCI devices of the pod's networks, when the VM has SR-IOV interfaces in it. */
+export async function networkDevices(
+  { readNetworkInfo: read = readNetworkInfo }: Pick<CollectorDeps, 'readNetworkInfo'>,
+  vmi: Vmi,
+): Promise<readonly NetworkDeviceInfo[]> {
+  return podSriovInterfaces(vmi).length === 0 ? [] : await read();
+}
+
+async function findBlockVolumes(
+  vmi: Vmi,
+  facts: LauncherFacts,
+  isDevice: (path: string) => Promise<boolean>,
+): Promise<ReadonlySet<string>> {
   const hotplugged = new Set(
     (vmi.status?.volumeStatus ?? []).filter((status) => status.hotplugVolume !== undefined).map(({ name }) => name),
   );
@@ -110,7 +133,7 @@ async function findBlockVolumes(vmi: Vmi, facts: LauncherFacts): Promise<Readonl
     const isHotplugged = hotplugged.has(volume.name);
     if (!isClaim && !isHotplugged) continue;
     const path = isHotplugged ? hotplugPath(facts.paths, volume.name, true) : blockDevice(volume.name);
-    if (await isBlockDevice(path)) found.add(volume.name);
+    if (await isDevice(path)) found.add(volume.name);
   }
   return found;
 }

@@ -1,7 +1,7 @@
 import type { Domain, Vmi } from '@virtwire/vm-model';
 
 import { LauncherError } from '../errors.ts';
-import type { ConverterContext } from './context.ts';
+import type { Circumstances } from './circumstances.ts';
 import { guestTopology, vcpuCount } from './cpu.ts';
 import { CpuPool, type GuestTopology } from './cpu-pool.ts';
 import { hasIoThreads, supplementalPoolSize } from './iothreads.ts';
@@ -10,13 +10,18 @@ import { annotationOf, hasNumaPassthrough } from './vmi-traits.ts';
 
 const PARITY_ANNOTATION = 'alpha.kubevirt.io/EmulatorThreadCompleteToEvenParity';
 
+/** What the placement reads of the pod and the node. */
+export interface CpuPlacementContext {
+  readonly circumstances: Pick<Circumstances, 'podCpuSet' | 'options'>;
+}
+
 /**
  * Pins vCPUs, IO threads and the emulator to the pod's exclusive CPUs.
  *
  * @throws {LauncherError} `ConvertFailed` when the CPUs do not suffice.
  * @source KubeVirt v1.9.0 pkg/virt-launcher/virtwrap/converter/vcpu/vcpu.go, AdjustDomainForTopologyAndCPUSet
  */
-export function placeDedicatedCpus(vmi: Vmi, context: ConverterContext, domain: Domain): void {
+export function placeDedicatedCpus(vmi: Vmi, context: CpuPlacementContext, domain: Domain): void {
   const { podCpuSet, options } = context.circumstances;
   const topology = options?.topology ?? { numaCells: [] };
   const requested = enabledTopology(domain);

@@ -23,10 +23,11 @@ const TIMEOUT_MS = 1000;
 export async function readNetworkInfo(
   path = NETWORK_INFO,
   timeoutMs = TIMEOUT_MS,
+  read: (path: string) => Promise<string> = (file) => readFile(file, 'utf8'),
 ): Promise<readonly NetworkDeviceInfo[]> {
   const deadline = performance.now() + timeoutMs;
   for (;;) {
-    const text = await readFile(path, 'utf8').catch(() => undefined);
+    const text = await read(path).catch(() => undefined);
     if (text === undefined) return [];
     if (text !== '') return parse(text);
     if (performance.now() >= deadline) {

@@ -13,7 +13,10 @@ const MULTUS_STATUS = 'multus-status';
  * @throws {LauncherError} `ConvertFailed` when a network has no address.
  * @source KubeVirt v1.9.0 pkg/virt-launcher/virtwrap/device/hostdevice/sriov/hostdev.go
  */
-export function sriovHostDevices(vmi: Vmi, circumstances: Circumstances): readonly DomainHostDevice[] {
+export function sriovHostDevices(
+  vmi: Vmi,
+  circumstances: Pick<Circumstances, 'isMigrationTarget' | 'networkInfo'>,
+): readonly DomainHostDevice[] {
   if (circumstances.isMigrationTarget) return [];
   const interfaces = podSriovInterfaces(vmi);
   if (interfaces.length === 0) return [];

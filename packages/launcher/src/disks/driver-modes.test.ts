@@ -13,7 +13,13 @@ const SPARSE = { ...FULL, actualSize: 1 };
 function storage(change: Partial<ImagePort>): { readonly images: ImagePort; readonly log: typeof log } {
   return {
     log,
-    images: { info: async () => SPARSE, hasDirectIo: async () => true, freeBytes: async () => 0n, ...change },
+    images: {
+      info: async () => SPARSE,
+      hasDirectIo: async () => true,
+      freeBytes: async () => 0n,
+      storedBytes: async () => 0n,
+      ...change,
+    },
   };
 }
 

@@ -35,7 +35,7 @@ const MAGICS: readonly (readonly [string, number, Buffer])[] = [
 
 /** Image facts read from the files themselves: no process is started, which a start of a VM would wait for. */
 export function createImagePort(): ImagePort {
-  return { info: readImageInfo, hasDirectIo, freeBytes };
+  return { info: readImageInfo, hasDirectIo, freeBytes, storedBytes };
 }
 
 /**
@@ -132,6 +132,15 @@ async function hasDirectIo(path: string): Promise<boolean> {
 async function freeBytes(path: string): Promise<bigint> {
   const { bavail, bsize } = await statfs(path, { bigint: true });
   return bavail * bsize;
+}
+
+async function storedBytes(path: string): Promise<bigint | undefined> {
+  try {
+    const found = await stat(path);
+    return BigInt(found.isBlockDevice() ? await deviceSize(path) : found.blocks * BLOCK_UNIT);
+  } catch {
+    return undefined;
+  }
 }
 
 /** Whether every byte of an image has its place on disk already. */

@@ -14,7 +14,10 @@ const BYTES = 1;
 const CAPACITY = 2;
 
 /** What disks that come and go need of their pod. */
-export type DiskPlug = Pick<DevicePreparation<never>, 'isReady' | 'completeDisk' | 'discardDisk' | 'growth'>;
+export type DiskPlug = Pick<
+  DevicePreparation<never>,
+  'isReady' | 'completeDisk' | 'discardDisk' | 'possibleSize' | 'growth'
+>;
 
 /** Creates the pod's side of disks that are plugged, unplugged and grown while the VM runs. */
 export function createDiskPlug(deps: Pick<DiskDeps, 'images' | 'log' | 'paths'>): DiskPlug {
@@ -33,12 +36,22 @@ export function createDiskPlug(deps: Pick<DiskDeps, 'images' | 'log' | 'paths'>)
       if ((vmi.status?.changedBlockTracking?.state ?? '') === '') return;
       await rm(trackingOverlayImage(deps.paths, disk.Alias?.Name ?? '', isNonRoot(vmi)), { force: true });
     },
+    // Files that vanish meanwhile are libvirt's to complain of.
+    possibleSize: (disk) => possibleSize(deps, disk).catch(() => undefined),
     growth: (disk, block) => decideGrowth(deps, disk, block),
   };
 }
 
 function sourceDevice(disk: DomainDisk): string {
   return (disk.Source?.DataStore?.Source ?? disk.Source)?.Dev ?? '';
+}
+
+async function possibleSize({ images }: Pick<DiskDeps, 'images'>, disk: DomainDisk): Promise<bigint | undefined> {
+  const path = backendPath(disk);
+  const stored = await images.storedBytes(path);
+  if (stored === undefined || sourceDevice(disk) !== '') return stored;
+  if (disk.Capacity === undefined || disk.FilesystemOverhead === undefined) return undefined;
+  return targetSize(disk.Capacity, disk.FilesystemOverhead, stored + (await images.freeBytes(path)));
 }
 
 /** @source KubeVirt v1.9.0 pkg/virt-launcher/virtwrap/manager.go, possibleGuestSize */

@@ -15,6 +15,8 @@ export interface ImagePort {
   hasDirectIo(path: string): Promise<boolean>;
   /** Free bytes of the file system that holds a path. */
   freeBytes(path: string): Promise<bigint>;
+  /** Bytes that a device holds, or that a file takes of its file system; undefined when it cannot be told. */
+  storedBytes(path: string): Promise<bigint | undefined>;
 }
 
 /** Directories beside those of the domain. */

@@ -2,10 +2,16 @@ import { emptyDomain } from '@virtwire/vm-model';
 import type { DomainSpec, Vmi } from '@virtwire/vm-model';
 
 import type { Circumstances, ConverterOptions } from '../converter/circumstances.ts';
-import { type LauncherFacts, createCircumstanceCollector } from '../converter/collect-circumstances.ts';
+import {
+  type CollectorDeps,
+  createCircumstanceCollector,
+  type LauncherFacts,
+  networkDevices,
+} from '../converter/collect-circumstances.ts';
 import { completeForLibvirt } from '../converter/complete-for-libvirt.ts';
 import { convertVmi } from '../converter/convert.ts';
 import { resolveConverterContext } from '../converter/resolve-context.ts';
+import { sriovHostDevices } from '../converter/sriov.ts';
 import type { VmiPreparation } from '../domain/sync.ts';
 import type { CloudInitData } from './cloud-init-source.ts';
 import { needsDefinedDomain } from './cloud-init-image.ts';
@@ -16,9 +22,7 @@ import { type TrackingDeps, ensureTrackingOverlays } from './tracking-overlays.t
 import { type PreStartHooks, prepareDisks, prepareStart } from './prepare.ts';
 
 /** What the preparation of VMIs needs. */
-export interface VmiPreparationDeps extends DiskDeps, TrackingDeps {
-  /** CPUs of the launcher's cgroup. */
-  readonly readPodCpuSet: () => Promise<readonly number[]>;
+export interface VmiPreparationDeps extends DiskDeps, TrackingDeps, Omit<CollectorDeps, 'images'> {
   readonly preCloudInitIso?: PreStartHooks['preCloudInitIso'];
   /** libvirt's number of its own release; without it the domain is defined as converted. */
   readonly libvirtVersion?: () => Promise<bigint>;
@@ -37,6 +41,26 @@ export interface VmiPreparationConfig {
   readonly allowEmulation: boolean;
   /** Container disks and kernels come as Kubernetes image volumes. */
   readonly usesImageVolumes: boolean;
+}
+
+/** What a running VM needs of its pod. */
+function liveParts(
+  deps: VmiPreparationDeps,
+): Pick<VmiPreparation<ConverterOptions>, 'devices' | 'hostDevices' | 'podCpuSet'> {
+  return {
+    devices: {
+      ...createDiskPlug(deps),
+      async completeInterfaces(vmi, Interfaces, options) {
+        const spec = emptyDomain().Spec;
+        const given = { ...spec, Devices: { ...spec.Devices, Interfaces: [...Interfaces] } };
+        return (await deps.prepareNetwork(vmi, given, options)).Devices.Interfaces ?? [];
+      },
+    },
+    podCpuSet: deps.readPodCpuSet,
+    async hostDevices(vmi) {
+      return sriovHostDevices(vmi, { isMigrationTarget: false, networkInfo: await networkDevices(deps, vmi) });
+    },
+  };
 }
 
 /** Creates what turns VMIs into domains that can start: conversion, disks and seed data of one launcher. */
@@ -67,14 +91,7 @@ export function createVmiPreparation(
   }
 
   return {
-    devices: {
-      ...createDiskPlug(deps),
-      async completeInterfaces(vmi, Interfaces, options) {
-        const spec = emptyDomain().Spec;
-        const given = { ...spec, Devices: { ...spec.Devices, Interfaces: [...Interfaces] } };
-        return (await deps.prepareNetwork(vmi, given, options)).Devices.Interfaces ?? [];
-      },
-    },
+    ...liveParts(deps),
     async convert(vmi, options) {
       // Left over from a sync that failed.
       await earlyImage?.catch(() => undefined);

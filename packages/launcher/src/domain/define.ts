@@ -22,12 +22,12 @@ export interface DomainDefiner {
 }
 
 /**
- * The domain as KubeVirt has it after a define, read back from its XML: the namespace of QEMU's own arguments is lost.
- * KubeVirt loses the arguments too, and with them the ignition data of a VM without network; here they stay.
+ * The domain as KubeVirt has it after a define, read back from its XML: QEMU's own arguments and their namespace are
+ * lost, and with them ignition data and the firmware's debug port where ports are added. What a sidecar adds to each
+ * define stays.
  */
 function readBack(spec: DomainSpec): DomainSpec {
-  if (spec.QEMUCmd !== undefined) return spec;
-  return { ...spec, XmlNS: undefined };
+  return { ...spec, XmlNS: undefined, QEMUCmd: undefined };
 }
 
 function virtioModelOf(vmi: Vmi): string {

@@ -66,6 +66,12 @@ export interface LibvirtPort {
   /** The guest may take its time to let go. */
   detachDevice(domain: DomainRef, xml: string, flags: number): Promise<void>;
   updateDevice(domain: DomainRef, xml: string, flags: number): Promise<void>;
+  /** Number of vCPUs. @param flags 1 live, 2 config */
+  setVcpus(domain: DomainRef, count: number, flags: number): Promise<void>;
+  /** The host CPUs that a vCPU may run on. @param flags 1 live, 2 config */
+  pinVcpu(domain: DomainRef, vcpu: number, hostCpus: readonly number[], flags: number): Promise<void>;
+  /** The host CPUs that QEMU's own threads may run on. @param flags 1 live, 2 config */
+  pinEmulator(domain: DomainRef, hostCpus: readonly number[], flags: number): Promise<void>;
   getBlockInfo(domain: DomainRef, path: string): Promise<BlockInfo>;
   /** @param flags 1 size in bytes, 2 size of the device */
   blockResize(domain: DomainRef, path: string, size: bigint, flags: number): Promise<void>;

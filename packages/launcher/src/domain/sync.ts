@@ -1,5 +1,5 @@
 import { domainName } from '@virtwire/vm-model';
-import type { DomainSpec, Vmi } from '@virtwire/vm-model';
+import type { DomainHostDevice, DomainSpec, Vmi } from '@virtwire/vm-model';
 import { startSpan } from '@virtwire/telemetry';
 import type { Logger } from '@virtwire/telemetry';
 import { textOf } from '../errors.ts';
@@ -7,14 +7,14 @@ import type { MetadataCache } from '../metadata/cache.ts';
 import { decideStartMode, decideSync } from './decide-sync.ts';
 import type { DomainDefiner } from './define.ts';
 import { findDomain } from './find-domain.ts';
+import { gracePeriodOf } from './grace-period.ts';
 import { aliasesOf } from './hotplug-ports.ts';
 import type { DomainRef, LibvirtPort } from './libvirt-port.ts';
 import type { Mutex } from './mutex.ts';
 import type { PausedSet } from './paused-set.ts';
-import type { DevicePreparation, DeviceUpdaterDeps } from './update-devices.ts';
+import type { DevicePreparation, DeviceUpdaterDeps, DiskSizes } from './update-devices.ts';
 import { updateDevices } from './update-devices.ts';
 
-const DEFAULT_GRACE_PERIOD_SECONDS = 30;
 /** What Go's strconv.ParseBool takes for true. */
 const GO_TRUE = /^(1|t|T|true|TRUE|True)$/;
 const PROBE_PAUSE_ANNOTATION = 'kubevirt.io/pause-guest-agent-probes';
@@ -23,6 +23,10 @@ const PROBE_PAUSE_ANNOTATION = 'kubevirt.io/pause-guest-agent-probes';
 export interface VmiPreparation<O> {
   /** For devices that come, change and go while the VM runs. */
   readonly devices: DevicePreparation<O>;
+  /** Virtual functions for the SR-IOV interfaces that the pod has by now. */
+  hostDevices(vmi: Vmi): Promise<readonly DomainHostDevice[]>;
+  /** CPUs of the launcher's cgroup. */
+  podCpuSet(): Promise<readonly number[]>;
   /** The domain that the VMI asks for. */
   convert(vmi: Vmi, options: O | undefined): Promise<DomainSpec>;
   /** Makes everything that the domain refers to, once, before it is defined; returns it completed. */
@@ -48,16 +52,14 @@ export interface SyncDeps<O> {
 export interface DomainSync<O> {
   /** Defines, starts or resumes the domain, as is due. Calls run one after the other; repeated ones only read. */
   sync(vmi: Vmi, options: O | undefined, log: Logger): Promise<void>;
-  /** Target device name to alias, as of the last sync. */
+  /** Target device name to alias, as of the last sync or plug. */
   aliases(): ReadonlyMap<string, string>;
+  /** Takes note of a domain whose devices have changed outside of a sync. */
+  noteDevices(live: DomainSpec): void;
   /** The VMI says that agent probes shall not count now. */
   areProbesPaused(): boolean;
   /** How often a sync was asked for, and how the last one failed, for the last words of a launcher without a domain. */
   journal(): { readonly calls: number; readonly lastError: string | undefined };
-}
-
-function gracePeriodOf(vmi: Vmi): number {
-  return Number(vmi.spec.terminationGracePeriodSeconds ?? DEFAULT_GRACE_PERIOD_SECONDS);
 }
 
 /** Creates the sync of one VM. */
@@ -70,6 +72,7 @@ class LibvirtDomainSync<O> implements DomainSync<O> {
   readonly #deps: SyncDeps<O>;
   #aliases: ReadonlyMap<string, string> = new Map();
   #areProbesPaused = false;
+  readonly #sizes: DiskSizes = new Map();
   #calls = 0;
   #lastError: string | undefined;
 
@@ -79,6 +82,10 @@ class LibvirtDomainSync<O> implements DomainSync<O> {
 
   aliases(): ReadonlyMap<string, string> {
     return this.#aliases;
+  }
+
+  noteDevices(live: DomainSpec): void {
+    this.#aliases = aliasesOf(live);
   }
 
   areProbesPaused(): boolean {
@@ -173,7 +180,10 @@ class LibvirtDomainSync<O> implements DomainSync<O> {
     const { libvirt, preparation, parseSpec, hotplugDir } = this.#deps;
     const live = parseSpec(await libvirt.getXml(domain, 0));
     const update = { vmi, domain, live, wanted, options, log };
-    const isChanged = await updateDevices({ libvirt, devices: preparation.devices, hotplugDir }, update);
+    const isChanged = await updateDevices(
+      { libvirt, devices: preparation.devices, hotplugDir, sizes: this.#sizes },
+      update,
+    );
     this.#aliases = aliasesOf(isChanged ? parseSpec(await libvirt.getXml(domain, 0)) : live);
     this.#updateGracePeriod(gracePeriodOf(vmi), log);
     this.#areProbesPaused = GO_TRUE.test(vmi.metadata.annotations?.[PROBE_PAUSE_ANNOTATION] ?? '');

@@ -21,6 +21,11 @@ export interface DevicePreparation<O> {
   completeDisk(disk: DomainDisk): Promise<DomainDisk>;
   /** Removes what was made for a disk that is gone. */
   discardDisk(vmi: Vmi, disk: DomainDisk): Promise<void>;
+  /**
+   * The size in bytes that a disk can have, as far as it can be told without libvirt; undefined when it cannot. As long
+   * as it does not grow, libvirt is not asked about the disk.
+   */
+  possibleSize(disk: DomainDisk): Promise<bigint | undefined>;
   /** The size that a disk can have now; undefined when it has it. */
   growth(disk: DomainDisk, block: BlockInfo): Promise<DiskGrowth | undefined>;
   /** Second phase of the pod network for these interfaces. */
@@ -39,7 +44,11 @@ export interface DeviceUpdaterDeps<O> {
   >;
   readonly devices: DevicePreparation<O>;
   readonly hotplugDir: string;
+  readonly sizes: DiskSizes;
 }
+
+/** By path of a disk, the possible size for which its growth was last decided. Holds the disks of the last update. */
+export type DiskSizes = Map<string, bigint>;
 
 /** A VM, as it is and as it should be. */
 export interface DeviceUpdate<O> {
@@ -73,7 +82,7 @@ export async function updateDevices<O>(deps: DeviceUpdaterDeps<O>, update: Devic
   const { vmi, live, wanted } = update;
   const disks = decideDiskSteps(live, wanted, deps.hotplugDir);
   for (const step of disks) await execute(deps, update, step);
-  for (const disk of wanted.Devices.Disks ?? []) await grow(deps, update, disk);
+  await growDisks(deps, update);
   const interfaces = decideInterfaceSteps(vmi, live, wanted);
   for (const step of interfaces) await execute(deps, update, step);
   return disks.length + interfaces.length > 0;
@@ -133,26 +142,46 @@ async function plugInterfaces<O>(
   }
 }
 
-/** Lets a guest see that the claim of a disk has become larger. That it cannot is no reason to fail the sync. */
+/**
+ * Lets a guest see that the claims of its disks have become larger. FM-4.7: libvirt, which waits for the storage, is
+ * asked about a disk only when the disk may have grown since it was asked last.
+ */
+async function growDisks<O>(deps: DeviceUpdaterDeps<O>, update: DeviceUpdate<O>): Promise<void> {
+  const before = new Map(deps.sizes);
+  deps.sizes.clear();
+  for (const disk of update.wanted.Devices.Disks ?? []) {
+    const path = sourcePath(disk);
+    if (disk.Capacity === undefined || path === '') continue;
+    const possible = await deps.devices.possibleSize(disk);
+    const decided = before.get(path);
+    if (possible !== undefined && decided !== undefined && possible <= decided) deps.sizes.set(path, decided);
+    else if ((await grow(deps, update, disk, path)) && possible !== undefined) deps.sizes.set(path, possible);
+  }
+}
+
+const sourcePath = ({ Source }: DomainDisk): string => Source?.File ?? Source?.Dev ?? '';
+
+/** @returns whether the disk has its size now. That it has not is no reason to fail the sync. */
 async function grow<O>(
   { libvirt, devices }: DeviceUpdaterDeps<O>,
   { domain, log }: DeviceUpdate<O>,
   disk: DomainDisk,
-): Promise<void> {
-  const path = disk.Source?.File ?? disk.Source?.Dev ?? '';
-  if (disk.Capacity === undefined || path === '') return;
+  path: string,
+): Promise<boolean> {
   try {
     const block = await libvirt.getBlockInfo(domain, path);
     if (block.capacity === 0n) {
       log.warn(`domain disk ${nameOf(disk)} returned capacity 0`);
-      return;
+      return false;
     }
     const growth = await devices.growth(disk, block);
-    if (growth === undefined) return;
+    if (growth === undefined) return true;
     const { bytes, flags } = growth;
     log.info(`resizing disk ${nameOf(disk)} with flags ${flags} with size ${bytes}`);
     await libvirt.blockResize(domain, path, bytes, flags);
+    return true;
   } catch (caught) {
     log.error({ reason: textOf(caught) }, `failed to expand disk ${nameOf(disk)}`);
+    return false;
   }
 }

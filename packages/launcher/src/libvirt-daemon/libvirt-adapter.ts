@@ -28,6 +28,13 @@ function cpuMapBits(map: Uint8Array, cpus: number): readonly boolean[] {
   return Array.from({ length: cpus }, (_, cpu) => (((map[cpu >> 3] ?? 0) >> (cpu & 7)) & 1) === 1);
 }
 
+/** The bitmap of `cpuMapBits`, as short as the highest CPU allows. */
+function cpuMap(cpus: readonly number[]): Uint8Array {
+  const map = new Uint8Array((Math.max(0, ...cpus) >> 3) + 1);
+  for (const cpu of cpus) map[cpu >> 3] = (map[cpu >> 3] ?? 0) | (1 << (cpu & 7));
+  return map;
+}
+
 async function vcpuPinInfo(connection: Connection, domain: Domain): Promise<readonly (readonly boolean[])[]> {
   const [{ nrVirtCpu }, node] = await Promise.all([domain.getInfo(), connection.getNodeInfo()]);
   const cpus = node.nodes * node.sockets * node.cores * node.threads;
@@ -36,7 +43,7 @@ async function vcpuPinInfo(connection: Connection, domain: Domain): Promise<read
 }
 
 /** Every operation of a port, with libvirt's errors translated. */
-function translating<T extends object>(port: T): T {
+export function translating<T extends object>(port: T): T {
   const wrapped = Object.entries(port).map(([name, operation]) => [
     name,
     async (...args: unknown[]) => {
@@ -54,6 +61,18 @@ function translating<T extends object>(port: T): T {
 export function libvirtPort(connection: Connection): LibvirtPort {
   const at = (ref: DomainRef): Domain => connection.domain(ref);
   return translating<LibvirtPort>({
+    ...lifeCalls(connection, at),
+    ...deviceCalls(at),
+    ...guestCalls(at),
+    ...jobCalls(at),
+    ...statisticsCalls(connection, at),
+  });
+}
+
+type At = (ref: DomainRef) => Domain;
+
+function lifeCalls(connection: Connection, at: At) {
+  return {
     lookupDomainByName: async (name) => refOf(await connection.lookupDomainByName(name)),
     listAllDomains: async () => (await connection.listAllDomains(ALL_DOMAINS)).map(refOf),
     defineXml: async (xml) => refOf(await connection.defineDomainXml(xml)),
@@ -65,26 +84,40 @@ export function libvirtPort(connection: Connection): LibvirtPort {
     shutdown: (ref, flags) => at(ref).shutdown(flags),
     destroy: (ref, flags) => at(ref).destroy(flags),
     undefine: (ref, flags) => at(ref).undefine(flags),
+    reset: (ref) => at(ref).reset(),
+    reboot: (ref, flags) => at(ref).reboot(flags),
+    getVersion: () => connection.getVersion(),
+    getDomainCapabilities: (arch, machine, virtType) =>
+      connection.getDomainCapabilities({ arch, virtType, ...(machine === '' ? {} : { machine }) }),
+  } satisfies Partial<LibvirtPort>;
+}
+
+function deviceCalls(at: At) {
+  return {
     attachDevice: (ref, xml, flags) => at(ref).attachDevice(xml, flags),
     detachDevice: (ref, xml, flags) => at(ref).detachDevice(xml, flags),
     updateDevice: (ref, xml, flags) => at(ref).updateDevice(xml, flags),
+    setVcpus: (ref, count, flags) => at(ref).setVcpus(count, flags),
+    pinVcpu: (ref, vcpu, cpus, flags) => at(ref).pinVcpu(vcpu, cpuMap(cpus), flags),
+    pinEmulator: (ref, cpus, flags) => at(ref).pinEmulator(cpuMap(cpus), flags),
     getBlockInfo: (ref, path) => at(ref).getBlockInfo(path),
     blockResize: (ref, path, size, flags) => at(ref).blockResize(path, size, flags),
-    reset: (ref) => at(ref).reset(),
-    reboot: (ref, flags) => at(ref).reboot(flags),
+    getDiskErrors: async (ref) => (await at(ref).getDiskErrors()).filter(({ disk }) => disk !== ''),
+  } satisfies Partial<LibvirtPort>;
+}
+
+function guestCalls(at: At) {
+  return {
     async fsFreeze(ref) {
       await at(ref).fsFreeze();
     },
     async fsThaw(ref) {
       await at(ref).fsThaw();
     },
-    coreDump: (ref, path, format, flags) => at(ref).coreDump(path, format, flags),
     async screenshot(ref) {
       const { mime, data } = await at(ref).screenshot();
       return { mime: mime ?? '', data };
     },
-    startDirtyRateCalc: (ref, seconds) => at(ref).startDirtyRateCalc(seconds),
-    getSevInfo: async () => paramsOf(await connection.getSevInfo()),
     getLaunchSecurityInfo: async (ref) => paramsOf(await at(ref).getLaunchSecurityInfo()),
     setLaunchSecurityState: (ref, { header, secret }) =>
       at(ref).setLaunchSecurityState([
@@ -92,7 +125,16 @@ export function libvirtPort(connection: Connection): LibvirtPort {
         { field: 'sev-secret', type: 'string', value: secret },
       ]),
     setTime: (ref, seconds, nanoseconds) => at(ref).setTime(BigInt(seconds), nanoseconds),
-    getDiskErrors: async (ref) => (await at(ref).getDiskErrors()).filter(({ disk }) => disk !== ''),
+    agentCommand: async (ref, command) => (await at(ref).agentCommand(command)) ?? '',
+    setUserPassword: (ref, user, password) => at(ref).setUserPassword(user, password),
+    setAuthorizedSshKeys: (ref, user, keys) => at(ref).authorizedSshKeysSet(user, keys),
+    guestInfo: async (ref, types) => paramsOf(await at(ref).getGuestInfo(types)),
+  } satisfies Partial<LibvirtPort>;
+}
+
+function jobCalls(at: At) {
+  return {
+    coreDump: (ref, path, format, flags) => at(ref).coreDump(path, format, flags),
     getJobInfo: (ref) => at(ref).getJobInfo(),
     async getJobStats(ref, flags) {
       const { type, params } = await at(ref).getJobStats(flags);
@@ -104,18 +146,18 @@ export function libvirtPort(connection: Connection): LibvirtPort {
       await at(ref).checkpointCreateXml(xml, flags);
     },
     monitorCommand: (ref, command) => at(ref).monitorCommand(command),
-    agentCommand: async (ref, command) => (await at(ref).agentCommand(command)) ?? '',
-    setUserPassword: (ref, user, password) => at(ref).setUserPassword(user, password),
-    setAuthorizedSshKeys: (ref, user, keys) => at(ref).authorizedSshKeysSet(user, keys),
-    guestInfo: async (ref, types) => paramsOf(await at(ref).getGuestInfo(types)),
+  } satisfies Partial<LibvirtPort>;
+}
+
+function statisticsCalls(connection: Connection, at: At) {
+  return {
+    startDirtyRateCalc: (ref, seconds) => at(ref).startDirtyRateCalc(seconds),
+    getSevInfo: async () => paramsOf(await connection.getSevInfo()),
     async allDomainStats(stats, flags) {
       const records = await connection.getAllDomainStats({ stats, flags });
       return records.map(({ domain, params }) => ({ domain: refOf(domain), params: paramsOf(params) }));
     },
     memoryStats: (ref) => at(ref).memoryStats(),
     vcpuPinInfo: (ref) => vcpuPinInfo(connection, at(ref)),
-    getVersion: () => connection.getVersion(),
-    getDomainCapabilities: (arch, machine, virtType) =>
-      connection.getDomainCapabilities({ arch, virtType, ...(machine === '' ? {} : { machine }) }),
-  });
+  } satisfies Partial<LibvirtPort>;
 }

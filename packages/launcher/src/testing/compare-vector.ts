@@ -6,6 +6,7 @@ const CHANGES: ReadonlySet<unknown> = new Set([
   ...['Reset', 'Reboot', 'FSFreeze', 'FSThaw', 'CoreDumpWithFormat', 'StartDirtyRateCalc', 'SetLaunchSecurityState'],
   ...['SetTime', 'AttachDeviceFlags', 'DetachDeviceFlags', 'UpdateDeviceFlags', 'BlockResize'],
   ...['BackupBegin', 'AbortJob', 'CreateCheckpointXML'],
+  ...['SetVcpusFlags', 'PinVcpuFlags', 'PinEmulator'],
 ]);
 
 /** Each retry may start some milliseconds later than the recorded one, whose timer did not wait for the last. */
@@ -37,11 +38,12 @@ function normalise(entry: TraceEntry): unknown {
     const { backupXml, checkpointXml } = entry;
     return { at, flags: flagsOf(entry), backupXml, checkpointXml };
   }
-  const { libvirt, to, disk, size } = entry;
-  return { at, libvirt, flags: flagsOf(entry), xml: deviceXml(entry), to, disk, size };
+  const { libvirt, to, disk, size, vcpus, vcpu, cpus } = entry;
+  return { at, libvirt, flags: flagsOf(entry), xml: deviceXml(entry), to, disk, size, vcpus, vcpu, cpus };
 }
 
-function isBinding(entry: TraceEntry): boolean {
+/** Whether an entry must be the same in the same place. */
+export function isBinding(entry: TraceEntry): boolean {
   return entry['notify'] !== undefined || entry['agent'] !== undefined || CHANGES.has(entry['libvirt']);
 }
 

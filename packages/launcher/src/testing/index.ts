@@ -1,4 +1,4 @@
-export { bindingTrace } from './compare-vector.ts';
+export { comparableSteps, isAccident } from './comparable-steps.ts';
 export { createDiskWorld } from './disk-world.ts';
 export type { DiskWorld, ToolRun } from './disk-world.ts';
 export { runVector } from './run-vector.ts';

@@ -151,6 +151,18 @@ class ScriptedLibvirt implements LibvirtPort {
     return this.#change('UpdateDeviceFlags', { flags, xml });
   }
 
+  setVcpus(_domain: DomainRef, vcpus: number, flags: number): Promise<void> {
+    return this.#change('SetVcpusFlags', { flags, vcpus });
+  }
+
+  pinVcpu(_domain: DomainRef, vcpu: number, cpus: readonly number[], flags: number): Promise<void> {
+    return this.#change('PinVcpuFlags', { flags, vcpu, cpus });
+  }
+
+  pinEmulator(_domain: DomainRef, cpus: readonly number[], flags: number): Promise<void> {
+    return this.#change('PinEmulator', { flags, cpus });
+  }
+
   async getBlockInfo(): Promise<BlockInfo> {
     const { result } = await this.#answer('GetBlockInfo');
     const { Capacity = 0, Physical = 0, Allocation = 0 } = (result ?? {}) as Record<string, number>;

@@ -1,8 +1,10 @@
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { createLogger } from '@virtwire/telemetry';
 import type { Vmi } from '@virtwire/vm-model';
 import type { SyncOptions } from '../cmd-server/complete-options.ts';
 import { circumstancesFromJson } from '../converter/circumstances-json.ts';
+import { readNetworkInfo } from '../converter/network-info.ts';
 import { createVmiPreparation } from '../disks/vmi-preparation.ts';
 import type { VmiPreparation } from '../domain/sync.ts';
 import { createGuestNetwork } from '../network/guest-network.ts';
@@ -18,10 +20,23 @@ export type PreparedInput = VectorInput &
       readonly directIO?: boolean;
       readonly allowEmulation?: boolean;
       readonly podCPUSet?: readonly number[];
+      readonly podCPUSetError?: string;
     };
     readonly noHypervisorDevice?: boolean;
+    /** Content of the pod's network-info. */
+    readonly networkInfo?: string;
     readonly links?: readonly { readonly name: string; readonly mac?: string; readonly mtu?: number }[];
   };
+
+const NETWORK_INFO = '/etc/podinfo/network-info';
+
+function podCpuSetOf({ config = {} }: PreparedInput): Promise<readonly number[]> {
+  const { podCPUSet = [0, 1, 2, 3], podCPUSetError } = config;
+  return podCPUSetError === undefined ? Promise.resolve(podCPUSet) : Promise.reject(new Error(podCPUSetError));
+}
+
+/** The clock of a case does not wait for files that are read in the background. */
+const readAtOnce = async (path: string): Promise<string> => readFileSync(path, 'utf8');
 
 /** The links that every case has. */
 const LINKS: PodLinks = {
@@ -45,6 +60,11 @@ export function createVectorPreparation(world: DiskWorld, input: PreparedInput):
     undefined,
   );
   mkdirSync(world.deps.paths.privateDir, { recursive: true });
+  if (input.networkInfo !== undefined) {
+    const file = join(world.root, NETWORK_INFO);
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, input.networkInfo);
+  }
   const network = createGuestNetwork(
     {
       log: createLogger('virt-launcher', { destination: { write: () => undefined } }),
@@ -57,7 +77,9 @@ export function createVectorPreparation(world: DiskWorld, input: PreparedInput):
   return createVmiPreparation(
     {
       ...world.deps,
-      readPodCpuSet: () => Promise.resolve(input.config?.podCPUSet ?? [0, 1, 2, 3]),
+      readPodCpuSet: () => podCpuSetOf(input),
+      isBlockDevice: (path) => Promise.resolve(input.files?.[world.inPod(path)]?.block === true),
+      readNetworkInfo: () => readNetworkInfo(join(world.root, NETWORK_INFO), 0, readAtOnce),
       async prepareNetwork(vmi, spec, options) {
         const attachments = options?.interfaceDomainAttachment ?? {};
         const Interfaces = await network.prepare(vmi, spec.Devices.Interfaces ?? [], attachments);

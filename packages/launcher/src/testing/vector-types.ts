@@ -102,6 +102,7 @@ export interface VectorOutput {
   };
   readonly steps: readonly {
     readonly trace: readonly TraceEntry[] | null;
+    readonly rpc?: string;
     readonly response?: Readonly<Record<string, unknown>>;
     readonly grpcError?: string;
     readonly panic?: string;

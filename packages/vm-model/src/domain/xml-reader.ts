@@ -2,6 +2,7 @@ import { SaxesParser, type SaxesTagPlain } from 'saxes';
 import { VmModelError } from '../errors.ts';
 import type { DomainSpec } from '../gen/domain-types.gen.ts';
 import { formatGoTime } from '../time.ts';
+import { goXmlError } from './go-xml-error.ts';
 import { parseInteger } from './integers.ts';
 import { type FieldPlan, type TypePlan, planOf } from './plan.ts';
 import { fillDomainSpec } from './zero.ts';
@@ -38,7 +39,7 @@ const SKIP: Frame = { kind: 'skip' };
  *
  * The result is sparse, as that of `parseDomainJson`.
  *
- * @throws {VmModelError} `InvalidXml` naming line and element; entities of a document type are not expanded.
+ * @throws {VmModelError} `InvalidXml` in Go's words for what Go refuses; entities of a document type are not expanded.
  * @source KubeVirt v1.9.0 pkg/virt-launcher/virtwrap/api/schema.go
  */
 export function parseDomainXml(xml: string): DomainSpec {
@@ -66,7 +67,7 @@ class Reader {
 
   read(xml: string): Fields {
     this.#parser.on('error', (error) => {
-      throw this.#error(error.message.replace(/^(\d+:)*\d+: /, ''));
+      throw this.#syntaxError(xml, error.message.replace(/^(\d+:)*\d+: /, ''));
     });
     this.#parser.on('opentag', (tag) => {
       this.#open(tag);
@@ -199,6 +200,12 @@ class Reader {
     }
     // Go takes a prefix that nobody declared for the namespace itself.
     return prefix;
+  }
+
+  /** In Go's words, as far as Go refuses the text too. */
+  #syntaxError(xml: string, reason: string): VmModelError {
+    const words = goXmlError(xml);
+    return words === undefined ? this.#error(reason) : new VmModelError('InvalidXml', words);
   }
 
   #error(reason: string): VmModelError {

@@ -129,16 +129,31 @@ describe('reading', () => {
   });
 
   test.each([
-    '',
-    '   ',
-    'no xml',
-    '<domain>',
-    '<domain></name>',
-    '<domain><name>a</domain>',
-    '<domain/><domain/>',
-    '<domain a=b/>',
-  ])('refuses %j', (xml) => {
-    expect(() => parseDomainXml(xml)).toThrow(/^domain XML, line \d+: /);
+    ['', 'EOF'],
+    ['   ', 'EOF'],
+    ['no xml', 'EOF'],
+    ['<domain>\n', 'XML syntax error on line 2: unexpected EOF'],
+    ['<dom', 'XML syntax error on line 1: unexpected EOF'],
+    ['<domain></name>', 'XML syntax error on line 1: element <domain> closed by </name>'],
+    ['<domain>\n<name>a</domain>', 'XML syntax error on line 2: element <name> closed by </domain>'],
+    ['</domain>', 'XML syntax error on line 1: unexpected end element </domain>'],
+    ['<a:domain></b:domain>', 'XML syntax error on line 1: element <domain> in space a closed by </domain> in space b'],
+    ['<domain><></domain>', 'XML syntax error on line 1: expected element name after <'],
+    ['<domain a=b/>', 'XML syntax error on line 1: unquoted or missing attribute value in element'],
+    ['<domain a/>', 'XML syntax error on line 1: attribute name without = in element'],
+    ['<domain a="<"/>', 'XML syntax error on line 1: unescaped < inside quoted string'],
+    ['<domain / >', 'XML syntax error on line 1: expected /> in element'],
+    ['<domain><name>a&b</name></domain>', 'XML syntax error on line 1: invalid character entity &b (no semicolon)'],
+    ['<domain><name>&nbsp;</name></domain>', 'XML syntax error on line 1: invalid character entity &nbsp;'],
+    ['<domain><name>\u0001</name></domain>', 'XML syntax error on line 1: illegal character code U+0001'],
+    ['<domain><!-- a -- b --></domain>', 'XML syntax error on line 1: invalid sequence "--" not allowed in comments'],
+    ['<domain><![CDATA[a</domain>', 'XML syntax error on line 1: unexpected EOF in CDATA section'],
+  ])('refuses %j as Go does', (xml, message) => {
+    expect(() => parseDomainXml(xml)).toThrow(new VmModelError('InvalidXml', message));
+  });
+
+  test('refuses what Go would not read at all', () => {
+    expect(() => parseDomainXml('<domain/><domain/>')).toThrow(/^domain XML, line \d+: /);
   });
 
   test('entities of a document type are never expanded', () => {

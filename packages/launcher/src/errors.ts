@@ -15,6 +15,7 @@ export type LauncherErrorCode =
   | 'NetworkFailed'
   | 'NotSupportedYet'
   | 'SimulatedCrash'
+  | 'StandaloneFailed'
   | 'StatsUnavailable';
 
 /** Every failure that leaves this package. `code` is stable; `message` is for people and goes over the wire unchanged. */

@@ -1,7 +1,7 @@
 import { unwrap } from '@virtwire/shared-proto';
-import { parseDomainJson } from '@virtwire/vm-model';
+import { parseDomainJson, renderVmiJson } from '@virtwire/vm-model';
 import { expect, test } from 'vitest';
-import { eventually, startLauncherOnFake } from './testing/launcher-on-fake.ts';
+import { createVmi, eventually, startLauncherOnFake } from './testing/launcher-on-fake.ts';
 import type { LauncherOnFake } from './testing/launcher-on-fake.ts';
 
 const READS: ReadonlySet<string> = new Set([
@@ -180,4 +180,13 @@ test('FM-2.11 without a handler the final event is not waited for beyond its lim
   launcher.terminate();
   await launcher.ended;
   expect(launcher.lines.at(-1)?.['msg']).toBe('Exiting...');
+});
+
+test('a VMI in the environment is started without a handler, and served like any other', async () => {
+  const env = { STANDALONE_VMI: renderVmiJson(createVmi()) };
+  await using launcher = await startLauncherOnFake([], env);
+  launcher.startQemu();
+  await eventually('Running', () => statuses(launcher).at(-1) === 'MODIFIED Running Unknown');
+  expect(launcher.lines.find(({ msg }) => msg === 'Standalone mode: syncing VMI')).toMatchObject({ name: 'vm1' });
+  expect(parseDomainJson(unwrap(await launcher.client.getDomain()).domain).Status.Status).toBe('Running');
 });

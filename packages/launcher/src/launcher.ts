@@ -1,6 +1,6 @@
 import type { Connection } from '@virtwire/libvirt';
 import { startReaper } from '@virtwire/host';
-import { startSpan } from '@virtwire/telemetry';
+import { objectFields, startSpan } from '@virtwire/telemetry';
 import type { Logger } from '@virtwire/telemetry';
 import type { CmdServer } from './cmd-server/server.ts';
 import { startCmdServer } from './cmd-server/server.ts';
@@ -25,6 +25,7 @@ import { readPidFile, readProcessState } from './monitor/qemu-process.ts';
 import { waitForDomain } from './monitor/wait-for-domain.ts';
 import { createPreparation, hasHypervisor } from './preparation.ts';
 import type { Preparation } from './preparation.ts';
+import { readStandaloneVmi, STANDALONE_VMI } from './standalone/standalone-vmi.ts';
 
 /** What a launcher gets from the process that it is. */
 export interface LauncherProcess {
@@ -178,9 +179,24 @@ async function stop({ daemons, log }: LauncherProcess, running: Running): Promis
   log.info('Exiting...');
 }
 
+/** Without a handler the VMI comes from the environment, and what keeps it from starting ends the launcher. */
+async function startStandalone({ env, flags, log }: LauncherProcess, { graph }: Running): Promise<void> {
+  const text = env[STANDALONE_VMI];
+  if (text === undefined) return;
+  const vmi = await readStandaloneVmi(text, flags);
+  const vmiLog = log.child(objectFields(vmi));
+  vmiLog.info('Standalone mode: syncing VMI');
+  try {
+    await graph.sync.sync(vmi, undefined, vmiLog);
+  } catch (caught) {
+    throw LauncherError.from(caught, 'StandaloneFailed', 'Failed to sync VMI, quitting: ');
+  }
+}
+
 async function live(launcher: LauncherProcess, running: Running): Promise<void> {
   const { clock, log, flags, stopSignal } = launcher;
   const { graph, connection } = running;
+  await startStandalone(launcher, running);
   const hasDomain = await waitForDomain(
     {
       clock,

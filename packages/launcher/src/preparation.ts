@@ -17,6 +17,7 @@ import type { VmiPreparation } from './domain/sync.ts';
 import { LauncherError } from './errors.ts';
 import type { GuestNetwork } from './network/guest-network.ts';
 import { createGuestNetwork } from './network/guest-network.ts';
+import { STANDALONE_VMI } from './standalone/standalone-vmi.ts';
 
 const ARCHITECTURES: Readonly<Record<string, Architecture>> = { x64: 'amd64', arm64: 'arm64', s390x: 's390x' };
 
@@ -118,7 +119,8 @@ export function createPreparation(
     },
     {
       facts: factsOf(flags, env),
-      allowEmulation: flags.allowEmulation,
+      // A launcher without a handler was not started by a controller that knows the node.
+      allowEmulation: flags.allowEmulation || env[STANDALONE_VMI] !== undefined,
       usesImageVolumes: flags.imageVolume,
     },
   );

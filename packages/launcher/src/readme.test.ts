@@ -39,6 +39,7 @@ test('the README lists exactly the codes of the errors', () => {
     NetworkFailed: true,
     NotSupportedYet: true,
     SimulatedCrash: true,
+    StandaloneFailed: true,
     StatsUnavailable: true,
   };
   const listed = [...README.matchAll(/^\| `([A-Z]\w+)` +\|/gm)].map(([, code]) => code);

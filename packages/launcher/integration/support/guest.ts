@@ -12,7 +12,7 @@ const GUEST = join(import.meta.dirname, '../../../../.cache/guest/kernel/boot');
 export const hasGuest = existsSync(join(GUEST, 'vmlinuz'));
 
 /** Puts the guest's kernel where a handler would have mounted it. */
-export function provideKernel(pod: LauncherPod): void {
+export function provideKernel(pod: Pick<LauncherPod, 'shareDir'>): void {
   for (const file of ['vmlinuz', 'initrd']) {
     const target = join(pod.shareDir, 'container-disks/kernel-boot', file);
     mkdirSync(dirname(target), { recursive: true });

@@ -133,6 +133,8 @@ export interface LauncherPodOptions {
   readonly programs?: string;
   /** More variables of the environment, `NAME=value`. */
   readonly env?: readonly string[];
+  /** Puts something into the pod before it starts. */
+  readonly provide?: (pod: Pick<LauncherPod, 'shareDir'>) => void;
 }
 
 function commandLine(options: LauncherPodOptions, flags: readonly string[]): readonly string[] {
@@ -151,6 +153,7 @@ export async function startLauncherPod(
 ): Promise<LauncherPod> {
   const root = mkdtempSync(join(tmpdir(), 'virtwire-launcher-pod-'));
   const shareDir = join(root, 'kubevirt');
+  options.provide?.({ shareDir });
   const unshare = ['--mount', '--pid', '--net', '--ipc', '--fork', '--kill-child', '--mount-proc'];
   const child: ChildProcess = spawn('unshare', [...unshare, 'sh', SCRIPT, root, ...commandLine(options, flags)], {
     stdio: ['ignore', 'ignore', 'pipe'],

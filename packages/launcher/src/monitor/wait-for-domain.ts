@@ -7,6 +7,8 @@ import type { Nudge } from './nudge.ts';
 
 const LOOK_EVERY_MS = 10_000;
 const EARLY_EXIT_EVERY_MS = 2_000;
+/** How long a libvirt that does not answer may hold up a pod that is told to end. */
+const LAST_LOOK_MS = 2_000;
 
 /** What waiting for a domain needs. */
 export interface WaitForDomainDeps {
@@ -33,7 +35,7 @@ function describeNothing(timeoutMs: number, journal: ReturnType<WaitForDomainDep
  *
  * @param timeoutMs 0 is no limit.
  * @param stopSignal aborted when the pod is told to end.
- * @returns false when the pod is told to end before a domain came.
+ * @returns false when the pod is told to end before a domain came; one that has come just then is not left alone.
  * @throws {LauncherError} `DomainTimeout` with what was missing (FM-9.4), or `EarlyExit` (FM-8.3)
  * @source KubeVirt v1.9.0 cmd/virt-launcher/virt-launcher.go:283
  */
@@ -47,7 +49,7 @@ export async function waitForDomain(
   let lookAtMs = clock.now();
   stopSignal.addEventListener('abort', () => deps.nudge.nudge(), { once: true });
   for (;;) {
-    if (stopSignal.aborted) return false;
+    if (stopSignal.aborted) return lookOnceMore(deps);
     if (deps.isExitingEarly()) throw new LauncherError('EarlyExit', 'received early exit signal');
     if (clock.now() >= lookAtMs) {
       if (await hasDomain(deps)) return true;
@@ -58,6 +60,14 @@ export async function waitForDomain(
     const pauseMs = Math.min(EARLY_EXIT_EVERY_MS, lookAtMs - nowMs, giveUpAtMs - nowMs);
     if (await deps.nudge.wait(pauseMs)) lookAtMs = clock.now();
   }
+}
+
+async function lookOnceMore(deps: WaitForDomainDeps): Promise<boolean> {
+  const timer = new AbortController();
+  const timedOut = deps.clock.sleep(LAST_LOOK_MS, timer.signal).then(() => false);
+  const found = await Promise.race([hasDomain(deps), timedOut]);
+  timer.abort();
+  return found;
 }
 
 async function hasDomain(deps: WaitForDomainDeps): Promise<boolean> {

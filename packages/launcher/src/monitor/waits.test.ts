@@ -66,6 +66,21 @@ describe('waiting for a domain', () => {
     await failure;
   });
 
+  test.each<[string, () => Promise<readonly DomainRef[]>, boolean]>([
+    ['without a domain it is not waited for one', () => Promise.resolve([]), false],
+    ['a domain that came just then is not left alone', () => Promise.resolve([vm]), true],
+    ['a libvirt that does not answer does not keep the pod', () => new Promise(() => undefined), false],
+  ])('told to end: %s', async (_title, list, hasDomain) => {
+    let answer = (): Promise<readonly DomainRef[]> => Promise.resolve([]);
+    const { clock, deps } = waiting(() => answer());
+    const stopping = new AbortController();
+    const result = waitForDomain(deps, 60_000, stopping.signal);
+    await clock.advance(1_000);
+    answer = list;
+    stopping.abort();
+    expect(await clock.until(result)).toBe(hasDomain);
+  });
+
   test('a libvirt that does not answer is asked again', async () => {
     let looks = 0;
     const { clock, deps } = waiting(() => (++looks < 3 ? Promise.reject(new Error('gone')) : Promise.resolve([vm])));

@@ -50,7 +50,8 @@ export interface LauncherOnFake extends AsyncDisposable {
   startQemu(): ChildProcess;
 }
 
-function createVmi(): Vmi {
+/** The VMI that launchers on a fake daemon are for, as a handler sends it. */
+export function createVmi(): Vmi {
   const spec = { domain: { devices: { autoattachPodInterface: false } }, networks: [] };
   const metadata = { name: 'vm1', namespace: 'ns1', uid: UID };
   const vmi = parseVmiJson(JSON.stringify({ metadata, spec, status: { phase: 'Scheduled' } }));
@@ -73,7 +74,10 @@ function daemonsOn(daemon: FakeDaemon): RunningDaemons {
 }
 
 /** Starts a launcher; it is ready when this resolves. */
-export async function startLauncherOnFake(extraFlags: readonly string[] = []): Promise<LauncherOnFake> {
+export async function startLauncherOnFake(
+  extraFlags: readonly string[] = [],
+  env: NodeJS.ProcessEnv = {},
+): Promise<LauncherOnFake> {
   const root = mkdtempSync(join(tmpdir(), 'virtwire-launcher-fake-'));
   const daemon = await startFakeDaemon({ uri: 'qemu:///session' });
   const flags = flagsFor(root, extraFlags);
@@ -92,7 +96,7 @@ export async function startLauncherOnFake(extraFlags: readonly string[] = []): P
   const log = createLogger('virt-launcher', { destination: { write: writeLine } });
   const stopSignal = stopping.signal;
   const daemons = daemonsOn(daemon);
-  const ended = runLauncher({ flags, env: {}, clock: systemClock, log, verbosity: 2, daemons, writeLine, stopSignal });
+  const ended = runLauncher({ flags, env, clock: systemClock, log, verbosity: 2, daemons, writeLine, stopSignal });
   ended.catch(() => undefined);
   await Promise.race([eventually('readiness', () => existsSync(paths.readySocket)), ended]);
   const client = await connectCmd(paths.readySocket);

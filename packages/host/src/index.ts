@@ -35,6 +35,8 @@ export type { LinkChange, NewLinkKind } from './net/route-socket.ts';
 export { createTap } from './net/tap.ts';
 export type { NewTap } from './net/tap.ts';
 export { readSysctls, writeSysctls } from './net/sysctl.ts';
+export { ICMP6_PORT, openBoundIcmp6 } from './net/icmp6.ts';
+export type { BoundIcmp6 } from './net/icmp6.ts';
 export { openBoundUdp } from './net/udp.ts';
 export type { BoundUdp } from './net/udp.ts';
 export { bindMount, mount, unmount } from './mount/mount.ts';

@@ -20,6 +20,7 @@ export interface Libc {
   readonly setsockopt: Fn<[number, number, number, Buffer, number], number>;
   readonly send: Fn<[number, Buffer, number, number], number>;
   readonly recv: Fn<[number, Buffer, number, number], number>;
+  readonly dup2: Fn<[number, number], number>;
   readonly ioctl: Fn<[number, number, Buffer | number], number>;
   readonly ioctlInt: Fn<[number, number, number], number>;
   readonly waitpid: Fn<[number, Buffer, number], number>;
@@ -73,6 +74,7 @@ function load(): Libc {
     setsockopt: define('int setsockopt(int, int, int, void *, uint)'),
     send: define('int64 send(int, void *, size_t, int)'),
     recv: define('int64 recv(int, void *, size_t, int)'),
+    dup2: define('int dup2(int, int)'),
     ioctl: define('int ioctl(int, ulong, void *)'),
     ioctlInt: define('int ioctl(int, ulong, long)'),
     waitpid: define('int waitpid(int, void *, int)'),

@@ -10,6 +10,7 @@ import { createHostDisks } from './host-disk/create.ts';
 import { detectIsolation } from './isolation.ts';
 import { createMemlockPart } from './memlock/memlock-part.ts';
 import { createNetworkPart } from './network/network-part.ts';
+import { createRouterPart } from './network/router-part.ts';
 import type { Isolation, NodeParts } from './parts.ts';
 
 /** What the node-side parts are built from. */
@@ -42,6 +43,7 @@ export function createNodeParts(
         portRanges: () => config().isGateOn('PortRangesSpec'),
       },
     ),
+    routers: createRouterPart({ log }),
     devices: createDevicePart({
       hypervisorDevice: () => config().hypervisorDevice,
       useEmulation: () => config().useEmulation,

@@ -52,6 +52,16 @@ export interface DevicePart {
   prepare(vmi: Vmi, launcher: Isolation): Promise<void>;
 }
 
+/** Tells guests behind masquerade of their IPv6 gateway, which DHCPv6 cannot. */
+export interface RouterPart {
+  /** True while the gateway of a VM is told. */
+  isServing(uid: string): boolean;
+  /** Starts for each masquerade interface whose bridge has an IPv6 address; without one there is nothing to tell. */
+  start(vmi: Vmi, launcher: Isolation): void;
+  /** Idempotent. */
+  stop(uid: string): void;
+}
+
 /** What a node offers only with features that come in releases of their own; an absent one is not asked for. */
 export interface OptionalParts {
   readonly hotplug?: HotplugPart;
@@ -62,6 +72,7 @@ export interface OptionalParts {
     makeRealtime(vmi: Vmi): Promise<void>;
     affinePit(vmi: Vmi): Promise<void>;
   };
+  readonly routers?: RouterPart;
   readonly downwardMetrics?: { start(vmi: Vmi, launcher: Isolation): Promise<void>; stop(vmi: Vmi): void };
   readonly migrationProxies?: { stopTarget(uid: string): void; stopSource(uid: string): void };
   readonly hooks?: { run(point: HookPoint, vmi: Vmi): Promise<void> };

@@ -3,7 +3,7 @@ import { errorText } from '../errors.ts';
 import { phaseOf } from '../model.ts';
 import type { Vmi } from '../model.ts';
 import type { PassFacts } from './decide.ts';
-import { hasSriovToPlug, networksToStart, networksToUpdate } from './networks.ts';
+import { hasSriovToPlug, isRouted, networksToStart, networksToUpdate } from './networks.ts';
 import { NOT_INITIALIZED_RETRY_MS } from './phase.ts';
 import type { Step } from './steps.ts';
 import { syncOptions } from './sync-options.ts';
@@ -83,6 +83,7 @@ function decideRunning(vmi: Vmi): Step[] {
   steps.push({ kind: 'startDownwardMetrics' });
   const networks = networksToUpdate(vmi);
   if (networks.length > 0) steps.push({ kind: 'updateNetwork', networks });
+  if (isRouted(vmi)) steps.push({ kind: 'advertiseRouter' });
   return steps;
 }
 

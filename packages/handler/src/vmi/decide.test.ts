@@ -48,6 +48,7 @@ test.each<[string, Partial<Observed>, string[]]>([
       'openCgroup',
       'mountHotplugVolumes',
       'startDownwardMetrics',
+      'advertiseRouter',
       'syncDomain',
       'unmountHotplugVolumes',
       'raiseCollected',

@@ -179,6 +179,20 @@ function prepareExecutors(deps: ExecutorsDeps, isolationOf: (pass: Pass) => Prom
   } satisfies Partial<Executors>;
 }
 
+/** A guest without a default route for IPv6 runs all the same. */
+async function advertiseRouter(
+  { routers }: NodeParts,
+  pass: Pass,
+  isolationOf: (pass: Pass) => Promise<Isolation>,
+): Promise<void> {
+  if (routers === undefined || routers.isServing(pass.vmi.metadata.uid)) return;
+  try {
+    routers.start(pass.vmi, await isolationOf(pass));
+  } catch (error) {
+    pass.log.warn({ reason: error }, `failed to advertise the IPv6 gateway: ${errorText(error)}`);
+  }
+}
+
 /** Executors of a VM that runs. @source KubeVirt v1.9.0 pkg/virt-handler/vm.go:2030-2120 */
 function runningExecutors(deps: ExecutorsDeps, isolationOf: (pass: Pass) => Promise<Isolation>) {
   const { parts, launchers, events } = deps;
@@ -199,6 +213,11 @@ function runningExecutors(deps: ExecutorsDeps, isolationOf: (pass: Pass) => Prom
         const { vmi } = vmiRequest(renderVmiJson(pass.vmi));
         unwrap(await client.virtualMachineMemoryDump({ vmi, dumpPath: path }));
       } catch (error) {
+        if (hasErrorCode(error, 'Unimplemented')) {
+          // What comes after the dump in this pass must not be lost over it (FM-1.5).
+          pass.log.debug({ reason: errorText(error) }, 'the launcher cannot dump memory');
+          return;
+        }
         throw withPrefix('failed to getting memory dump: ', error);
       }
     },
@@ -206,6 +225,7 @@ function runningExecutors(deps: ExecutorsDeps, isolationOf: (pass: Pass) => Prom
       const launcher = await isolationOf(pass);
       await parts.downwardMetrics?.start(pass.vmi, launcher);
     },
+    advertiseRouter: async (_step, pass) => await advertiseRouter(parts, pass, isolationOf),
     updateNetwork: async ({ networks }, pass) => {
       try {
         await parts.network.setUp(pass.vmi, networks, await isolationOf(pass));

@@ -35,6 +35,7 @@ export async function finalCleanup(deps: FinalCleanupDeps, pass: Pass, uid: stri
   parts.migrationProxies?.stopTarget(uid);
   parts.migrationProxies?.stopSource(uid);
   parts.downwardMetrics?.stop(vmi);
+  parts.routers?.stop(uid);
   const failures: unknown[] = [];
   const attempt = async (work: () => Promise<void> | undefined): Promise<void> => {
     try {

@@ -43,3 +43,8 @@ export function hasSriovToPlug(vmi: Vmi): boolean {
     return sources.includes('multus-status') && !sources.includes('domain');
   });
 }
+
+/** True when a bridge of the pod is the gateway of an interface. */
+export function isRouted(vmi: Vmi): boolean {
+  return interfacesOf(vmi).some((iface) => iface.masquerade !== undefined && iface.state !== 'absent');
+}

@@ -44,6 +44,7 @@ export type Step =
   | { readonly kind: 'plugSriov' }
   | { readonly kind: 'dumpMemory'; readonly path: string }
   | { readonly kind: 'startDownwardMetrics' }
+  | { readonly kind: 'advertiseRouter' }
   | { readonly kind: 'updateNetwork'; readonly networks: readonly string[] }
   | { readonly kind: 'syncDomain'; readonly vmi: Vmi; readonly options: SyncOptions }
   | { readonly kind: 'reportDefined' }

@@ -2,6 +2,7 @@ import * as fs from 'node:fs';
 import { createTap, errnoOf, NetworkNamespace, PidHandle, RouteSocket, runTool, writeSysctls } from '@virtwire/host';
 import { HandlerError } from '../../errors.ts';
 import type { Isolation } from '../parts.ts';
+import { advertiseRouter } from './advertise.ts';
 import { MARKER_CHAIN } from './masquerade-rules.ts';
 import type { NetworkOp } from './plan.ts';
 import type { PodKernel } from './ports.ts';
@@ -35,6 +36,7 @@ export function openPodKernel(launcher: Isolation): PodKernel {
       const listed = await runTool('nft', ['list', 'table', family, 'nat'], { network: namespace, okCodes: [0, 1] });
       return listed.stdout.includes(`chain ${MARKER_CHAIN} `);
     },
+    advertiseRouter: (...router) => namespace.run(() => advertiseRouter(...router)),
     [Symbol.dispose]() {
       socket[Symbol.dispose]();
       namespace[Symbol.dispose]();

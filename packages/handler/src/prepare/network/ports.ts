@@ -1,4 +1,7 @@
+import type { Logger } from '@virtwire/telemetry';
 import type { Isolation } from '../parts.ts';
+import type { Advertiser } from './advertise.ts';
+import type { RouterFacts } from './router-advertisement.ts';
 import type { NetworkOp } from './plan.ts';
 import type { PodNetwork } from './state.ts';
 
@@ -22,6 +25,8 @@ export interface PodKernel extends Disposable {
   runNft(script: string): Promise<void>;
   /** True if the table `nat` of a family has the marker chain. */
   hasRules(family: 'ip' | 'ip6'): Promise<boolean>;
+  /** Tells the guest on a bridge of its IPv6 gateway, also after this object is disposed of. */
+  advertiseRouter(bridge: string, facts: Omit<RouterFacts, 'lifetimeSeconds'>, log: Logger): Advertiser;
 }
 
 /** The outside world of network phase 1. */

@@ -3,13 +3,16 @@ import { basename, join, relative } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { parseJson, renderJson } from '@virtwire/vm-model';
 
-/** A file of a folder of test data; JSON files are parsed, others are text. */
-type Entry = { readonly path: string } & ({ readonly json: unknown } | { readonly text: string });
+/** A file of a folder of test data; JSON files are parsed, recorded bytes have one character per byte, others are text. */
+type Entry = { readonly path: string } & (
+  { readonly json: unknown } | { readonly text: string } | { readonly latin1: string }
+);
 
 /**
  * A folder of test data, whether it is a real one or a bundle. Paths are relative, with `/`.
  *
- * A bundle is gzip'd NDJSON, one line per file: `{"path":"001-a/vmi.json","json":{...}}` or `{"path":...,"text":"..."}`.
+ * A bundle is gzip'd NDJSON, one line per file: `{"path":"001-a/vmi.json","json":{...}}`, `{"path":...,"text":"..."}`
+ * or `{"path":"a.bin","latin1":"..."}`.
  */
 export interface Files {
   readonly paths: readonly string[];
@@ -56,6 +59,7 @@ function listFiles(path: string): readonly string[] {
 
 function readEntry(root: string, file: string): Entry {
   const path = relative(root, file) === '' ? basename(file) : relative(root, file);
+  if (file.endsWith('.bin')) return { path, latin1: readFileSync(file, 'latin1') };
   const text = readFileSync(file, 'utf8');
   return file.endsWith('.json') ? { path, json: parseJson(text) } : { path, text };
 }
@@ -67,16 +71,17 @@ function filesOf(entries: readonly Entry[]): Files {
     if (entry === undefined) throw new Error(`no file ${path} in the test data`);
     return entry;
   };
+  const textOf = (entry: Entry): string => {
+    if ('json' in entry) return renderJson(entry.json);
+    return 'text' in entry ? entry.text : entry.latin1;
+  };
   return {
     paths: [...byPath.keys()],
     has: (path) => byPath.has(path),
-    text: (path) => {
-      const entry = find(path);
-      return 'text' in entry ? entry.text : renderJson(entry.json);
-    },
+    text: (path) => textOf(find(path)),
     json: (path) => {
       const entry = find(path);
-      return 'json' in entry ? structuredClone(entry.json) : parseJson(entry.text);
+      return 'json' in entry ? structuredClone(entry.json) : parseJson(textOf(entry));
     },
   };
 }

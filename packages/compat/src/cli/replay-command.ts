@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import { CompatError } from '../errors.ts';
-import { readRecordings } from '../replay/captures.ts';
+import { readRecordings } from '../replay/recordings.ts';
 import { replay } from '../replay/replay.ts';
 import type { CompatProcess } from './process.ts';
 
@@ -10,9 +10,9 @@ export async function replayCommand(argv: readonly string[], io: CompatProcess):
   if (positionals.length === 0) throw new CompatError('BadOption', 'replay: name a folder');
   let isGood = true;
   for (const path of positionals) {
-    const { messages, samples, answers, problems } = await replay(readRecordings(path));
+    const { messages, samples, connections, answers, problems } = await replay(readRecordings(path));
     for (const { path: file, problem } of problems) io.line(`✗ ${file}: ${problem}`);
-    const counts = `${messages} messages, ${samples} samples, ${answers} answers compared`;
+    const counts = `${messages} messages, ${connections} connections, ${samples} samples, ${answers} answers compared`;
     io.line(`${path}: ${counts}, ${problems.length} problems`);
     isGood &&= problems.length === 0;
   }

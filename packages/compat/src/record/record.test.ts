@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import { startEmulatedLauncher } from '../emulate/launcher/launcher.ts';
 import { createNodeDirs } from '../matrix/node-dirs.ts';
 import { POD_UID, scheduledVmi, VM } from '../matrix/test-vmi.ts';
-import { readRecordings } from '../replay/captures.ts';
+import { readRecordings } from '../replay/recordings.ts';
 import { replay } from '../replay/replay.ts';
 import { maskRequest, maskResponse } from './mask.ts';
 import { startRecorder } from './record.ts';

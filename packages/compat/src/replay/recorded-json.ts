@@ -4,6 +4,7 @@ import { createFileRegistry, fromBinary, isMessage, toJson } from '@bufbuild/pro
 import type { FileRegistry, Message } from '@bufbuild/protobuf';
 import { FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
 import { openHistory } from '@virtwire/shared-proto/history';
+import { type WireFlaw, wireFlaws } from './wire-rules.ts';
 
 /** A message as captures show it beside its bytes. */
 export interface ShownMessage {
@@ -30,6 +31,12 @@ export class MessageReader {
     const [, service = '', name] = method.split('/');
     const found = this.#registry.getService(service)?.methods.find((candidate) => candidate.name === name);
     return found && { request: found.input.typeName, response: found.output.typeName };
+  }
+
+  /** What in the bytes of a message no encoder of any release writes; undefined when the type is not known. */
+  wireFlaws(type: string, bytes: Uint8Array): readonly WireFlaw[] | undefined {
+    const schema = this.#registry.getMessage(type);
+    return schema && wireFlaws(schema, bytes);
   }
 
   /** What captures show of a message. */

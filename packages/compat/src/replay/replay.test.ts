@@ -2,8 +2,10 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { readRecordings } from './captures.ts';
+import type { RecordedMessage } from './captures.ts';
+import { readRecordings } from './recordings.ts';
 import { codecProblem } from './codec.ts';
+import { MessageReader } from './recorded-json.ts';
 import { replay } from './replay.ts';
 
 const bundle = (name: string): string => join(import.meta.dirname, `../../../../testdata/${name}.ndjson.gz`);
@@ -32,7 +34,9 @@ test('a folder is read as a bundle is, and a difference is told with its file', 
     };
     writeFileSync(join(folder, 'v1.2.0/scenario/001-Ping.json'), JSON.stringify(capture));
     expect(await replay(readRecordings(folder))).toMatchObject({ messages: 1, answers: 2, problems: [] });
-    const wrong = { ...capture, grpcStatus: { code: 12, message: 'unknown method', name: 'Unimplemented' } };
+    const { request } = capture;
+    const grpcStatus = { code: 12, message: 'unknown method', name: 'Unimplemented' };
+    const wrong = { channel: 'cmd', request, grpcStatus };
     writeFileSync(join(folder, 'v1.2.0/scenario/002-Bad.json'), JSON.stringify({ ...wrong, method: '/x.Y/Z' }));
     writeFileSync(
       join(folder, 'v1.2.0/scenario/003-Bad.json'),
@@ -45,9 +49,16 @@ test('a folder is read as a bundle is, and a difference is told with its file', 
   }
 });
 
-test('an unknown field survives', () => {
-  const base64 = Buffer.from('0801fa3f027b7d', 'hex').toString('base64');
-  expect(codecProblem({ type: 'kubevirt.cmd.v1.Response', base64 }, true)).toBeUndefined();
+test('an unknown field survives in what a newer release sends, and in a request that the record shows', () => {
+  const message = { type: 'kubevirt.cmd.v1.Response', base64: Buffer.from('0801fa3f027b7d', 'hex').toString('base64') };
+  const shown = { ...message, protobufJSON: { success: true } };
+  const problem = (one: RecordedMessage, context: { isNewer?: boolean; isRequest?: boolean }): string | undefined =>
+    codecProblem(one, { isWellFormed: () => true, isNewer: false, isRequest: true, ...context }, new MessageReader());
+  expect(problem(message, { isNewer: true })).toBeUndefined();
+  expect(problem(shown, {})).toBeUndefined();
+  for (const text of [problem(message, {}), problem(shown, { isRequest: false })]) {
+    expect(text).toContain('1023 is no field of any release');
+  }
 });
 
 const PAUSE = {
@@ -93,9 +104,35 @@ test.each([
   ['base64 that is none', withResponse({ base64: '!!!!' }), 'response has no type, or no base64'],
   ['no status', { ...PAUSE, grpcStatus: undefined, response: undefined }, 'grpcStatus has no code'],
   ['a status without number', { ...PAUSE, grpcStatus: 'OK' }, 'grpcStatus has no code'],
+  ['a failure and a response', { ...PAUSE, grpcStatus: { code: 14, message: '' } }, 'the call failed with code 14'],
   ['no request', { ...PAUSE, request: null }, 'request has no type, or no base64'],
-])('a record with %s is refused by its name', async (_what, capture, text) => {
-  await expect(replayOne(capture)).rejects.toThrow(`001.json is no recorded call: ${text}`);
+])('a record with %s is told by its name', async (_what, capture, text) => {
+  expect((await replayOne(capture)).join('\n')).toContain(`001.json: is no recorded call: ${text}`);
+});
+
+test('all broken files of a folder are told, and the rest is replayed', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'virtwire-replay-'));
+  try {
+    mkdirSync(join(folder, 'connections'));
+    writeFileSync(join(folder, '001-Pause.json'), JSON.stringify(PAUSE));
+    writeFileSync(join(folder, '002-Half.json'), JSON.stringify(PAUSE).slice(0, 100));
+    writeFileSync(join(folder, '003-Other.json'), '[]');
+    writeFileSync(join(folder, 'timeline.json'), '{');
+    writeFileSync(join(folder, 'connections/cmd-conn1.bin'), 'GET / HTTP/1.1');
+    writeFileSync(join(folder, 'index.json'), JSON.stringify({ messages: [{ file: '004-Gone.json' }] }));
+    const { problems, messages } = await replay(readRecordings(folder));
+    expect(messages).toBe(1);
+    const told = problems.map(({ path, problem }) => `${path}: ${problem}`).sort();
+    expect(told).toEqual([
+      expect.stringContaining('002-Half.json: is no JSON'),
+      '003-Other.json: is no recorded call: channel is neither cmd nor notify',
+      'connections/cmd-conn1.bin: byte 0: it does not begin as HTTP/2 does',
+      'index.json: lists 004-Gone.json, which is not there',
+      expect.stringContaining('timeline.json: is no JSON'),
+    ]);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });
 
 test('a folder without anything to replay is refused', () => {

@@ -1,12 +1,10 @@
-import { cmdV1 } from '@virtwire/shared-proto';
-import { MessageReader } from './recorded-json.ts';
-import type { Capture, Recordings } from './captures.ts';
+import type { Capture } from './captures.ts';
 import { clientCheck, handlerCheck, launcherCheck } from './answers.ts';
 import type { AnswerCheck } from './answers.ts';
-import { codecProblem, sampleProblem } from './codec.ts';
-
-/** gRPC status of a server that could not decode a request. */
-const UNDECODABLE = 13;
+import { sampleProblem } from './codec.ts';
+import { connectionProblems } from './connections.ts';
+import { recordProblems } from './records.ts';
+import type { Recordings } from './recordings.ts';
 
 /** Something recorded that our side takes differently. */
 export interface ReplayProblem {
@@ -18,53 +16,10 @@ export interface ReplayProblem {
 export interface ReplayResult {
   readonly messages: number;
   readonly samples: number;
+  readonly connections: number;
   /** Calls that our launcher answered, answers that our client read, events that our handler took. */
   readonly answers: number;
   readonly problems: readonly ReplayProblem[];
-}
-
-/** Whether the recorded peer took a request as a message with good JSON. */
-function wasTaken({ response }: Capture): boolean {
-  if (response === undefined) return false;
-  if (!response.type.endsWith('.Response')) return true;
-  try {
-    return cmdV1.Response.decode(Buffer.from(response.base64, 'base64')).success;
-  } catch {
-    return false;
-  }
-}
-
-/** Why the bytes of a call are not what its file says they are; a record without such JSON says nothing. */
-function recordProblems({ method, request, response }: Capture, reader: MessageReader): readonly string[] {
-  const types = reader.typesOf(method);
-  const sides = [
-    { message: request, type: types?.request },
-    { message: response, type: types?.response },
-  ];
-  return sides.flatMap(({ message, type }) => {
-    if (message === undefined) return [];
-    if (type !== undefined && type !== message.type) return [`a ${message.type} stands where ${type} belongs`];
-    if (message.protobufJSON === undefined) return [];
-    const shown = { protobufJSON: message.protobufJSON, embedded: message.embedded ?? {} };
-    const found = reader.difference(message.type, Buffer.from(message.base64, 'base64'), shown);
-    return found === undefined ? [] : [found];
-  });
-}
-
-function codecProblemsOf(capture: Capture): readonly string[] {
-  const { request, response, grpcStatus } = capture;
-  const bad = codecProblem(request, wasTaken(capture));
-  // What the recorded peer could not decode is bad for us as well.
-  if (grpcStatus.code === UNDECODABLE) return bad === undefined ? ['a request is decoded that its peer could not'] : [];
-  return [bad, response === undefined ? undefined : codecProblem(response, true)].filter((text) => text !== undefined);
-}
-
-function codecProblems(captures: readonly Capture[]): readonly ReplayProblem[] {
-  const reader = new MessageReader();
-  return captures.flatMap((capture) => {
-    const problems = [...recordProblems(capture, reader), ...codecProblemsOf(capture)];
-    return problems.map((problem) => ({ path: capture.path, problem }));
-  });
 }
 
 async function answerProblems(
@@ -82,14 +37,17 @@ async function answerProblems(
 }
 
 /**
- * Plays recorded traffic against our side: every message has to decode and come back equal when it is encoded, and
- * every call has to get an answer that is equivalent to the recorded one.
+ * Plays recorded traffic against our side: every message has to decode and come back equal when it is encoded,
+ * connections have to hold the recorded calls, and every call has to get an answer that is equivalent to the recorded one.
  */
-export async function replay({ captures, samples }: Recordings): Promise<ReplayResult> {
+export async function replay(recordings: Recordings): Promise<ReplayResult> {
+  const { captures, samples, connections, flaws } = recordings;
   const cmd = captures.filter(({ channel }) => channel === 'cmd');
   const notify = captures.filter(({ channel }) => channel === 'notify');
   const problems = [
-    ...codecProblems(captures),
+    ...flaws,
+    ...recordProblems(captures),
+    ...connectionProblems(recordings),
     ...samples.flatMap((sample) => {
       const problem = sampleProblem(sample);
       return problem === undefined ? [] : [{ path: sample.path, problem }];
@@ -99,5 +57,5 @@ export async function replay({ captures, samples }: Recordings): Promise<ReplayR
     ...(await answerProblems(notify, handlerCheck)),
   ];
   const answers = 2 * cmd.length + notify.length;
-  return { messages: captures.length, samples: samples.length, answers, problems };
+  return { messages: captures.length, samples: samples.length, connections: connections.length, answers, problems };
 }

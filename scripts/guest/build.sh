@@ -14,7 +14,7 @@ say() { echo "guest: $*"; }
 fail() { echo "guest: $*" >&2; exit 1; }
 
 stamp() { # one line that names everything the guest is made of
-  { cat "$here/build.sh" "$here/rootfs/init" "$here/rootfs/etc/udhcpc.script"; uname -m; } | sha256sum | cut -d' ' -f1
+  { cat "$here/build.sh"; find "$here/rootfs" -type f | LC_ALL=C sort | xargs cat; uname -m; } | sha256sum | cut -d' ' -f1
 }
 
 is_complete() {
@@ -76,17 +76,18 @@ build_root() {
   busybox --list-full | while read -r applet; do ln -sf /bin/busybox "root/$applet" 2>/dev/null || :; done
   rm -f root/bin/busybox
   cp "$(command -v busybox)" root/bin/busybox
-  cp "$here/rootfs/init" root/init
-  cp "$here/rootfs/etc/udhcpc.script" root/etc/udhcpc.script
+  cp -r "$here/rootfs/." root/
   for name in poweroff shutdown; do # the agent's shutdown command calls /sbin/shutdown
     rm -f "root/sbin/$name"
     printf '#!/bin/sh\nsync\nexec /bin/busybox poweroff -f\n' >"root/sbin/$name"
     chmod 755 "root/sbin/$name"
   done
   printf '#!/bin/sh\nexec /sbin/poweroff\n' >root/etc/acpi/PWRF/00000080
-  chmod 755 root/init root/etc/udhcpc.script root/etc/acpi/PWRF/00000080
-  echo 'root::0:0:root:/root:/bin/sh' >root/etc/passwd
-  echo 'root:x:0:' >root/etc/group
+  chmod 755 root/init root/etc/udhcpc.script root/etc/acpi/PWRF/00000080 root/sbin/chpasswd root/bin/getent
+  mkdir -p root/home/guest
+  printf 'root:x:0:0:root:/root:/bin/sh\nguest:x:1000:1000:guest:/home/guest:/bin/sh\n' >root/etc/passwd
+  printf 'root::0:0:99999:7:::\nguest:*:0:0:99999:7:::\n' >root/etc/shadow
+  printf 'root:x:0:\nguest:x:1000:\n' >root/etc/group
   printf 'NAME="virtwire guest"\nID=virtwire\nVERSION_ID="1"\nPRETTY_NAME="virtwire guest 1"\n' >root/etc/os-release
   echo 'hello from the virtwire guest' >root/www/index.html
   add_program tools/usr/sbin/qemu-ga

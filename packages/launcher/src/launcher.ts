@@ -23,6 +23,7 @@ import { shutDownGracefully } from './monitor/node-shutdown.ts';
 import { monitorQemu } from './monitor/qemu-monitor.ts';
 import { readPidFile, readProcessState } from './monitor/qemu-process.ts';
 import { waitForDomain } from './monitor/wait-for-domain.ts';
+import type { GuestNetworkDeps } from './network/guest-network.ts';
 import { createPreparation, hasHypervisor } from './preparation.ts';
 import type { Preparation } from './preparation.ts';
 import { readStandaloneVmi, STANDALONE_VMI } from './standalone/standalone-vmi.ts';
@@ -39,6 +40,8 @@ export interface LauncherProcess {
   readonly writeLine: (line: string) => void;
   /** Aborted by the first signal that asks the launcher to end. */
   readonly stopSignal: AbortSignal;
+  /** Stands for the pod's links where there is no pod. Default: those of this process' network namespace. */
+  readonly podNetwork?: Pick<GuestNetworkDeps, 'readLinks' | 'startServers'>;
 }
 
 interface Running {
@@ -74,7 +77,10 @@ async function start(launcher: LauncherProcess): Promise<Running> {
       failure.reject(LauncherError.from(event.error, 'LibvirtUnavailable', `${daemons.name} is gone for good: `));
     }
   });
-  const preparation = createPreparation(flags, launcher.env, log, () => connection.getLibVersion(), failure.reject);
+  const preparation = createPreparation(flags, launcher.env, log, () => connection.getLibVersion(), {
+    ...launcher.podNetwork,
+    onFailure: failure.reject,
+  });
   const graph = createGraph(flags, paths, {
     libvirt,
     guestLibvirt: libvirtPort(guestConnection),

@@ -15,7 +15,7 @@ import { createVmiPreparation } from './disks/vmi-preparation.ts';
 import { warmUpPreparation } from './disks/warm-up.ts';
 import type { VmiPreparation } from './domain/sync.ts';
 import { LauncherError } from './errors.ts';
-import type { GuestNetwork } from './network/guest-network.ts';
+import type { GuestNetwork, GuestNetworkDeps } from './network/guest-network.ts';
 import { createGuestNetwork } from './network/guest-network.ts';
 import { STANDALONE_VMI } from './standalone/standalone-vmi.ts';
 
@@ -82,17 +82,17 @@ function factsOf(flags: LauncherFlags, env: NodeJS.ProcessEnv): LauncherFacts {
  * Creates the preparation of this launcher's VM: conversion, disks, and the launcher's part of the pod network.
  *
  * @param libvirtVersion the daemon's release, which decides what it must be told.
- * @param onNetworkFailure told when a DHCP server dies, without which the guest loses its address.
+ * @param pod the pod's links; its `onFailure` is told when a DHCP server dies, without which the guest loses its address.
  */
 export function createPreparation(
   flags: LauncherFlags,
   env: NodeJS.ProcessEnv,
   log: Logger,
   libvirtVersion: () => Promise<bigint>,
-  onNetworkFailure: (error: Error) => void,
+  pod: Omit<GuestNetworkDeps, 'log'>,
 ): Preparation {
   const network: GuestNetwork = createGuestNetwork(
-    { log, onFailure: onNetworkFailure },
+    { ...pod, log },
     { privateDir: flags.privateDir, resolvConfPath: '/etc/resolv.conf', hostname: hostname() },
   );
   const tools: ToolPort = {

@@ -10,13 +10,13 @@ const identity = { namespace: 'ns1', name: 'vm1', uid: 'uid-1' };
 const bytes = (text: string): Uint8Array => Buffer.from(text);
 const context = (of: typeof identity | undefined) => ({ identity: of, signal: new AbortController().signal });
 
-function setUp() {
+function setUp(phase: 'Scheduled' | 'Running' = 'Running') {
   const store = createDomainStore();
   const recorded: string[] = [];
   const lines: Record<string, unknown>[] = [];
   const handlers = createEventHandlers({
     store,
-    getVmi: (key) => (key === 'ns1/vm1' ? sampleVmi('Running') : undefined),
+    getVmi: (key) => (key === 'ns1/vm1' ? sampleVmi(phase) : undefined),
     events: { event: (_object, type, reason) => recorded.push(`${type} ${reason}`) },
     log: recordedLog(lines),
   });
@@ -55,8 +55,15 @@ test('FM-1.4 bad JSON is answered with success false, whatever the bytes', async
   expect(store.keys()).toEqual([]);
 });
 
+test('an event from before the start is not believed by a handler that has not heard the launcher yet', async () => {
+  const { store, domainEvent } = setUp('Running');
+  const defined = renderDomainJson(sampleDomain('Shutoff', 'Unknown'));
+  expect(await domainEvent(defined, 'ADDED')).toBeUndefined();
+  expect(store.get('ns1/vm1')).toBeUndefined();
+});
+
 test('an event from before the start that arrives while the VM runs does not end it', async () => {
-  const { store, domainEvent } = setUp();
+  const { store, domainEvent } = setUp('Scheduled');
   const defined = renderDomainJson(sampleDomain('Shutoff', 'Unknown'));
   await domainEvent(defined, 'ADDED');
   expect(store.get('ns1/vm1')?.Status.Status).toBe('Shutoff');

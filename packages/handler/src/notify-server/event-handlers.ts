@@ -5,7 +5,7 @@ import type { DomainStore } from '../domain-watch/domain-store.ts';
 import { domainKey } from '../domain-watch/domain-store.ts';
 import { errorText } from '../errors.ts';
 import type { EventRecorder } from '../events/recorder.ts';
-import { objectKey, vmiRef } from '../model.ts';
+import { objectKey, phaseOf, vmiRef } from '../model.ts';
 import type { Domain, Vmi } from '../model.ts';
 
 /** What the notify service needs. */
@@ -56,14 +56,18 @@ function domainUidOf(domain: Domain): string {
 /**
  * True for an event that was on its way for so long that time has passed it by: libvirt calls a domain off for no reason
  * only before its first start, so one that is known to be active cannot become that. Launchers written in Go deliver
- * such an event when their handler was replaced during a start; believing it would end a VM that runs.
+ * such an event when their handler was replaced during a start; believing it would end a VM that runs. The new handler
+ * may not have heard the launcher yet, and knows of the start by the VMI alone.
  */
-function isOutdated(domain: Domain, known: Domain | undefined): boolean {
+function isOutdated(domain: Domain, known: Domain | undefined, vmi: Vmi | undefined): boolean {
   const isNeverStarted = domain.Status.Status === 'Shutoff' && domain.Status.Reason === 'Unknown';
-  const wasActive = known?.Status.Status === 'Running' || known?.Status.Status === 'Paused';
-  return (
-    isNeverStarted && wasActive && !domain.ObjectMeta.deletionTimestamp && domainUidOf(known) === domainUidOf(domain)
-  );
+  if (!isNeverStarted || domain.ObjectMeta.deletionTimestamp) return false;
+  const uid = domainUidOf(domain);
+  const status = known?.Status.Status;
+  if (known === undefined || status === 'Unknown') {
+    return vmi?.metadata.uid === uid && phaseOf(vmi) === 'Running';
+  }
+  return (status === 'Running' || status === 'Paused') && domainUidOf(known) === uid;
 }
 
 /**
@@ -101,7 +105,7 @@ export function createEventHandlers({ store, getVmi, events, log, onDomainJson }
       // Events from before the metadata was written have no UID; whose they are is known by the pipe.
       const metadata = domain.Spec.Metadata.KubeVirt;
       if (identity !== undefined && (metadata.UID ?? '') === '') metadata.UID = identity.uid;
-      if (isOutdated(domain, store.get(key))) {
+      if (isOutdated(domain, store.get(key), getVmi(key))) {
         log.info(`ignoring an outdated event: ${key} is known to be active`);
         return;
       }

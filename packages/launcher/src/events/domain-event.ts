@@ -29,10 +29,11 @@ export const AGENT_STATE = { connected: 1, disconnected: 2 } as const;
 /** libvirt's numbers of job operations that decide something here. */
 export const JOB_OPERATION = { migrationOut: 5, backup: 9 } as const;
 
-/** Something that libvirt told about a domain. At most one of the last three is there; none for a device event. */
+/** Something that libvirt told about a domain, in the one field beside its name. */
 export interface DomainEvent {
   readonly domainName: string;
   readonly lifecycle?: { readonly event: number; readonly detail: number };
+  readonly device?: 'added' | 'removed' | 'memoryResized';
   readonly agent?: { readonly state: number; readonly reason: number };
   /** Parameters of a completed job: `operation`, `success`, numbers and times. */
   readonly job?: Params;

@@ -58,8 +58,14 @@ function isSpecial({ lifecycle, agent, job }: DomainEvent): boolean {
   );
 }
 
+const DEVICE_TEXT = {
+  added: 'Domain Device Added event received',
+  removed: 'Domain Device Removed event received',
+  memoryResized: 'Domain Memory Device size-change event received',
+} as const;
+
 /** Log line of an event's arrival. `@source KubeVirt v1.9.0 pkg/virt-launcher/notify-client/client.go:528` */
-function describeArrival({ lifecycle, agent, job }: DomainEvent): string {
+function describeArrival({ lifecycle, device, agent, job }: DomainEvent): string {
   if (lifecycle !== undefined) {
     const { event, detail } = lifecycle;
     return `DomainLifecycle event ${renderLifecycle(event, detail)} with event id ${event} reason ${detail} received`;
@@ -71,7 +77,7 @@ function describeArrival({ lifecycle, agent, job }: DomainEvent): string {
     const text = `Job operation: ${String(job.get('operation'))}, succeeded: ${String(job.get('success') === true)}`;
     return `Domain Job Completed event received. ${text}`;
   }
-  return 'Domain device event received';
+  return device === undefined ? 'Domain event received' : DEVICE_TEXT[device];
 }
 
 /** Creates the loop of one VM. */

@@ -10,6 +10,12 @@ export interface EventSink {
   pushReconnect(): void;
 }
 
+const DEVICE_EVENTS = [
+  ['deviceAdded', 'added'],
+  ['deviceRemoved', 'removed'],
+  ['memoryDeviceSizeChange', 'memoryResized'],
+] as const;
+
 /**
  * Registers for the six libvirt events that the launcher follows, in KubeVirt's order. The client restores them all
  * after a lost connection or fails as a whole (FM-2.6); the sink is told of each restored one.
@@ -20,9 +26,9 @@ export async function subscribeToDomainEvents(connection: Connection, sink: Even
   await connection.onDomainEvent('lifecycle', ({ domain, event, detail }) => {
     sink.push({ domainName: domain.name, lifecycle: { event, detail } });
   });
-  await connection.onDomainEvent('deviceAdded', ({ domain }) => sink.push({ domainName: domain.name }));
-  await connection.onDomainEvent('deviceRemoved', ({ domain }) => sink.push({ domainName: domain.name }));
-  await connection.onDomainEvent('memoryDeviceSizeChange', ({ domain }) => sink.push({ domainName: domain.name }));
+  for (const [event, device] of DEVICE_EVENTS) {
+    await connection.onDomainEvent(event, ({ domain }) => sink.push({ domainName: domain.name, device }));
+  }
   await connection.onDomainEvent('jobCompleted', ({ domain, params }) => {
     sink.push({ domainName: domain.name, job: paramsOf(new TypedParams(params)) });
   });

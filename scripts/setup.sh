@@ -43,6 +43,9 @@ list_missing() {
   [ "$with_tests" = yes ] || return 0
   need python3-libvirt /usr/lib/python3/dist-packages/libvirt.py
   need udhcpc /sbin/udhcpc /usr/sbin/udhcpc
+  need isc-dhcp-client /sbin/dhclient /usr/sbin/dhclient
+  need dhcpcd-base /sbin/dhcpcd /usr/sbin/dhcpcd
+  need systemd /lib/systemd/systemd-networkd
   need iputils-ping /bin/ping /usr/bin/ping
   need procps /sbin/sysctl /usr/sbin/sysctl
   need chromium /usr/bin/chromium

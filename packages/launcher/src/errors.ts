@@ -12,6 +12,7 @@ export type LauncherErrorCode =
   | 'EarlyExit'
   | 'GuestCommandFailed'
   | 'LibvirtUnavailable'
+  | 'MigrationFailed'
   | 'NetworkFailed'
   | 'NotSupportedYet'
   | 'SimulatedCrash'

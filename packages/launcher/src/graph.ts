@@ -37,6 +37,7 @@ import type { Lifecycle } from './domain/lifecycle.ts';
 import { createLifecycle } from './domain/lifecycle.ts';
 import { createMemoryDumper } from './domain/memory-dump.ts';
 import { createMutex } from './domain/mutex.ts';
+import type { PausedSet } from './domain/paused-set.ts';
 import { createPausedSet } from './domain/paused-set.ts';
 import { createDomainStats } from './domain/stats.ts';
 import type { DomainSync, VmiPreparation } from './domain/sync.ts';
@@ -96,6 +97,7 @@ export interface LauncherGraph {
   readonly sync: DomainSync<SyncOptions>;
   readonly metadata: MetadataCache;
   readonly migration: MigrationParts;
+  readonly paused: PausedSet;
   /** Nudged at each event of libvirt. */
   readonly nudge: Nudge;
   /** Resolves when the handler was told of the domain's end. */
@@ -148,9 +150,9 @@ function tracking(deps: GraphDeps): TrackingDeps {
         return spec;
       },
       async prepareTarget(vmi, options, log) {
-        const spec = await deps.preparation.prepareTarget(vmi, options, log);
-        dataStores.remember(spec);
-        return spec;
+        const prepared = await deps.preparation.prepareTarget(vmi, options, log);
+        dataStores.remember(prepared.spec);
+        return prepared;
       },
     },
   };
@@ -201,7 +203,7 @@ function domainParts(deps: TrackingDeps, flags: LauncherFlags, metadata: Metadat
   const shared = { libvirt, metadata, paused, mutex, guestTime, parseSpec, onDefine, clock, log };
   const world = deps.migration;
   const migration = createMigrationParts({ ...shared, world, preparation: deps.preparation }, flags);
-  return { lifecycle, sync, mutex, credentials, migration };
+  return { lifecycle, sync, mutex, credentials, migration, paused };
 }
 
 function eventParts(

@@ -15,6 +15,7 @@ import { createGraph } from './graph.ts';
 import type { LauncherGraph } from './graph.ts';
 import { connectToDaemon } from './libvirt-daemon/connect.ts';
 import { libvirtPort } from './libvirt-daemon/libvirt-adapter.ts';
+import { migrationCalls } from './libvirt-daemon/migration-adapter.ts';
 import { FIRMWARE_LOG_VERBOSITY, forwardFirmwareLog } from './libvirt-daemon/seabios-log.ts';
 import type { RunningDaemons } from './libvirt-daemon/start.ts';
 import { warmUpLibvirt } from './libvirt-daemon/warm-up.ts';
@@ -86,6 +87,7 @@ async function start(launcher: LauncherProcess): Promise<Running> {
     guestLibvirt: libvirtPort(guestConnection),
     notify: line,
     preparation,
+    migration: { ...preparation.migration, calls: migrationCalls(connection) },
     tools: preparation.tools,
     clock,
     log,

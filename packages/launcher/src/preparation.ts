@@ -11,18 +11,27 @@ import { readPodCpuSet } from './converter/collect-circumstances.ts';
 import type { LauncherFacts } from './converter/collect-circumstances.ts';
 import { createImagePort } from './disks/image-info.ts';
 import type { DiskPaths, ToolPort } from './disks/ports.ts';
+import type { PreStartHooks } from './disks/prepare.ts';
 import { createVmiPreparation } from './disks/vmi-preparation.ts';
+import type { VmiPreparationConfig, VmiPreparationDeps } from './disks/vmi-preparation.ts';
+import { createTargetPreparation } from './disks/target-preparation.ts';
 import { warmUpPreparation } from './disks/warm-up.ts';
 import type { VmiPreparation } from './domain/sync.ts';
 import { LauncherError } from './errors.ts';
+import type { MigrationWorld } from './migration/parts.ts';
+import type { TargetPreparation } from './migration/target.ts';
 import type { GuestNetwork, GuestNetworkDeps } from './network/guest-network.ts';
 import { createGuestNetwork } from './network/guest-network.ts';
 import { STANDALONE_VMI } from './standalone/standalone-vmi.ts';
 
+const QEMU_USER = { uid: QEMU_UID, gid: QEMU_UID };
+
 const ARCHITECTURES: Readonly<Record<string, Architecture>> = { x64: 'amd64', arm64: 'arm64', s390x: 's390x' };
 
 /** What turns VMIs into domains that can start, and what it keeps running for them. */
-export interface Preparation extends VmiPreparation<SyncOptions>, AsyncDisposable {
+export interface Preparation extends VmiPreparation<SyncOptions>, TargetPreparation, AsyncDisposable {
+  /** What migrations use of it. */
+  readonly migration: Omit<MigrationWorld, 'calls'>;
   readonly tools: ToolPort;
   /** Gets ready for the first VM while nobody waits for it. */
   warmUp(): Promise<void>;
@@ -82,14 +91,14 @@ function factsOf(flags: LauncherFlags, env: NodeJS.ProcessEnv): LauncherFacts {
  * Creates the preparation of this launcher's VM: conversion, disks, and the launcher's part of the pod network.
  *
  * @param libvirtVersion the daemon's release, which decides what it must be told.
- * @param pod the pod's links; its `onFailure` is told when a DHCP server dies, without which the guest loses its address.
+ * @param pod the pod's links and sidecars; its `onFailure` is told when a DHCP server dies, without which the guest loses its address.
  */
 export function createPreparation(
   flags: LauncherFlags,
   env: NodeJS.ProcessEnv,
   log: Logger,
   libvirtVersion: () => Promise<bigint>,
-  pod: Omit<GuestNetworkDeps, 'log'>,
+  pod: Omit<GuestNetworkDeps, 'log'> & Pick<PreStartHooks, 'preCloudInitIso'>,
 ): Preparation {
   const network: GuestNetwork = createGuestNetwork(
     { ...pod, log },
@@ -100,32 +109,31 @@ export function createPreparation(
       await runTool(file, args, options);
     },
   };
-  const preparation = createVmiPreparation(
-    {
-      tools,
-      images: createImagePort(),
-      paths: diskPaths(flags),
-      qemuUser: { uid: QEMU_UID, gid: QEMU_UID },
-      log,
-      readPodCpuSet,
-      libvirtVersion,
-      makesImageEarly: true,
-      async prepareNetwork(vmi, spec, options) {
-        const interfaces = spec.Devices.Interfaces ?? [];
-        const attachments = options?.interfaceDomainAttachment ?? {};
-        const completed = await network.prepare(vmi, interfaces, attachments);
-        return interfaces.length === 0 ? spec : { ...spec, Devices: { ...spec.Devices, Interfaces: completed } };
-      },
+  const shared = { images: createImagePort(), paths: diskPaths(flags), qemuUser: QEMU_USER, libvirtVersion };
+  const deps: VmiPreparationDeps = {
+    ...shared,
+    preCloudInitIso: pod.preCloudInitIso,
+    tools,
+    log,
+    readPodCpuSet,
+    makesImageEarly: true,
+    async prepareNetwork(vmi, spec, options) {
+      const interfaces = spec.Devices.Interfaces ?? [];
+      const attachments = options?.interfaceDomainAttachment ?? {};
+      const completed = await network.prepare(vmi, interfaces, attachments);
+      return interfaces.length === 0 ? spec : { ...spec, Devices: { ...spec.Devices, Interfaces: completed } };
     },
-    {
-      facts: factsOf(flags, env),
-      // A launcher without a handler was not started by a controller that knows the node.
-      allowEmulation: flags.allowEmulation || env[STANDALONE_VMI] !== undefined,
-      usesImageVolumes: flags.imageVolume,
-    },
-  );
+  };
+  const config: VmiPreparationConfig = {
+    facts: factsOf(flags, env),
+    // A launcher without a handler was not started by a controller that knows the node.
+    allowEmulation: flags.allowEmulation || env[STANDALONE_VMI] !== undefined,
+    usesImageVolumes: flags.imageVolume,
+  };
   return {
-    ...preparation,
+    ...createVmiPreparation(deps, config),
+    ...createTargetPreparation(deps, config),
+    migration: shared,
     tools,
     warmUp: () => warmUpPreparation({ tools, log }),
     [Symbol.asyncDispose]: () => network.close(),

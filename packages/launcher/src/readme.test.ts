@@ -36,6 +36,7 @@ test('the README lists exactly the codes of the errors', () => {
     EarlyExit: true,
     GuestCommandFailed: true,
     LibvirtUnavailable: true,
+    MigrationFailed: true,
     NetworkFailed: true,
     NotSupportedYet: true,
     SimulatedCrash: true,

@@ -18,6 +18,7 @@ export const FAMILIES: ReadonlyMap<string, FamilyEntry> = new Map<string, Family
   ['launcher-agent', { load: async () => (await import('./launcher.ts')).runLauncher }],
   ['launcher-cloudinit', { load: async () => (await import('./launcher.ts')).runLauncher }],
   ['launcher-events', { load: async () => (await import('./launcher.ts')).runLauncher }],
+  ['launcher-migration', { load: async () => (await import('./launcher.ts')).runLauncher }],
   ['launcher-stats', { load: async () => (await import('./launcher.ts')).runLauncher }],
   ['launcher-sync', { load: async () => (await import('./launcher.ts')).runLauncher }],
   ['network-read', { load: async () => (await import('./network-read.ts')).runNetworkRead }],

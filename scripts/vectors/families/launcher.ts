@@ -73,6 +73,7 @@ function compare(
     ...diffJson(output.after.metadata, result.metadata, '/metadata'),
     ...diffJson(output.after.deviceAliases ?? {}, result.aliases, '/aliases'),
     ...diffJson(output.after.domain, result.domain, '/domain'),
+    ...diffJson(output.after.pausedByRequest ?? [], result.pausedByRequest, '/paused'),
   ];
 }
 

@@ -21,7 +21,8 @@ export interface LifecycleRpcDeps {
   readonly writer: Pick<DomainWriter, 'noteOptions'>;
 }
 
-function checkPlugins(options: cmdV1.VirtualMachineOptions | undefined): void {
+/** Refuses plugins with domain hooks. @throws {LauncherError} `BadRequest`, `NotSupportedYet` */
+export function checkPlugins(options: cmdV1.VirtualMachineOptions | undefined): void {
   const text = Buffer.from(options?.pluginsJson ?? []).toString('utf8');
   if (text === '') return;
   let plugins: unknown;

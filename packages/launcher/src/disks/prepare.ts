@@ -3,7 +3,7 @@ import type { DomainSpec, Vmi } from '@virtwire/vm-model';
 import type { Circumstances } from '../converter/circumstances.ts';
 import { makeCloudInitDir, writeCloudInitImage, writeEmptyCloudInitImage } from './cloud-init-image.ts';
 import { type CloudInitData, readCloudInit } from './cloud-init-source.ts';
-import { writeConfigDisks } from './config-disks.ts';
+import { volumeSize, writeConfigDisks } from './config-disks.ts';
 import { writeDownwardMetricsDisk } from './downward-metrics.ts';
 import { withDriverModes } from './driver-modes.ts';
 import { diskError } from './files.ts';
@@ -15,7 +15,8 @@ import type { DiskDeps } from './ports.ts';
 /** Steps of others that have their place between those of the disks. */
 export interface PreStartHooks {
   /** Sidecars may change the seed data. */
-  readonly preCloudInitIso?: (vmi: Vmi, data: CloudInitData | undefined) => Promise<CloudInitData | undefined>;
+  readonly preCloudInitIso?:
+    ((vmi: Vmi, data: CloudInitData | undefined) => Promise<CloudInitData | undefined>) | undefined;
   /** Told the seed data as soon as it is known, and its directory is there. */
   readonly onCloudInit?: (data: CloudInitData) => void;
   /** Second phase of the pod network: completes the domain's interfaces. */
@@ -52,10 +53,7 @@ export async function prepareDisks(
     }
   };
   const cloudInit = await prepareCloudInit(deps, vmi, hooks, step);
-  if (cloudInit !== undefined) {
-    if (circumstances.isMigrationTarget) await writeEmptyCloudInitImage(deps, vmi, cloudInit);
-    else hooks.onCloudInit?.(cloudInit);
-  }
+  if (cloudInit !== undefined && !circumstances.isMigrationTarget) hooks.onCloudInit?.(cloudInit);
   await step('', () => writeIgnition(deps, vmi));
   const networked = await step('preparing the pod network failed: ', () => hooks.prepareNetwork(vmi, spec));
   await step('preparing ephemeral container disk images failed: ', () =>
@@ -81,6 +79,21 @@ export async function prepareStart(
   defined: DomainSpec,
 ): Promise<void> {
   if (cloudInit !== undefined) await writeCloudInitImage(deps, vmi, cloudInit, defined);
+}
+
+/**
+ * Makes room for the seed image that comes from the source of a migration. One that the source knows no size of is made
+ * here instead.
+ */
+export async function prepareIncomingSeed(
+  deps: DiskDeps,
+  vmi: Vmi,
+  cloudInit: CloudInitData | undefined,
+  spec: DomainSpec,
+): Promise<void> {
+  if (cloudInit === undefined) return;
+  if (volumeSize(vmi, cloudInit.volume) === 0) await writeCloudInitImage(deps, vmi, cloudInit, spec);
+  else await writeEmptyCloudInitImage(deps, vmi, cloudInit);
 }
 
 async function prepareCloudInit(

@@ -79,9 +79,17 @@ function reachable(trace: readonly TraceEntry[], { domain, steps }: VectorInput)
 
 function asRecorded(entry: TraceEntry, inPod: (text: string) => string): TraceEntry {
   if (typeof entry['xml'] === 'string') return { ...entry, xml: inPod(entry['xml']) };
+  if (entry['libvirt'] === 'MigrateToURI3') return migrationAsRecorded(entry, inPod);
   if (entry['agent'] !== 'guest-exec' || typeof entry['command'] !== 'string') return entry;
   const command = entry['command'].replaceAll(/\\(?:u[0-9a-f]{4}|.)/g, (escape) => JSON.parse(`"${escape}"`) as string);
   return { ...entry, command };
+}
+
+function migrationAsRecorded(entry: TraceEntry, inPod: (text: string) => string): TraceEntry {
+  const params = Object.entries((entry['params'] ?? {}) as Readonly<Record<string, unknown>>).map(
+    ([name, value]) => [name, typeof value === 'string' ? inPod(value) : value] as const,
+  );
+  return { ...entry, uri: inPod(String(entry['uri'])), params: Object.fromEntries(params) };
 }
 
 interface TracePair {

@@ -1,3 +1,5 @@
+import { parseXmlTree } from '@virtwire/vm-model';
+import type { XmlElement } from '@virtwire/vm-model';
 import type { TraceEntry } from './vector-types.ts';
 
 /** libvirt calls that change something; the others may be fewer or in another order. */
@@ -6,6 +8,7 @@ const CHANGES: ReadonlySet<unknown> = new Set([
   ...['Reset', 'Reboot', 'FSFreeze', 'FSThaw', 'CoreDumpWithFormat', 'StartDirtyRateCalc', 'SetLaunchSecurityState'],
   ...['SetTime', 'AttachDeviceFlags', 'DetachDeviceFlags', 'UpdateDeviceFlags', 'BlockResize'],
   ...['BackupBegin', 'AbortJob', 'CreateCheckpointXML'],
+  ...['MigrateToURI3', 'MigrateStartPostCopy', 'MigrateSetMaxDowntime'],
   ...['SetVcpusFlags', 'PinVcpuFlags', 'PinEmulator'],
 ]);
 
@@ -26,6 +29,29 @@ function deviceXml({ libvirt, xml }: TraceEntry): unknown {
     .replaceAll('<current unit="">0</current>', '');
 }
 
+/** An element as it counts: attributes in any order, children in theirs. */
+function comparableElement({ name, attributes, children, text }: XmlElement): unknown {
+  const sorted = [...attributes].sort(([a], [b]) => (a < b ? -1 : 1));
+  return { name, attributes: sorted, text, children: children.map(comparableElement) };
+}
+
+/** Parameters of a migration: the same domain for now and for later counts once. */
+function comparableMigration(entry: TraceEntry): unknown {
+  const {
+    destination_xml: xml,
+    persistent_xml: later,
+    bandwidth,
+    ...rest
+  } = (entry['params'] ?? {}) as Readonly<Record<string, unknown>>;
+  const isSame = later === xml || later === '<same as destination_xml>';
+  return {
+    uri: entry['uri'],
+    params: { ...rest, bandwidth: bandwidth === undefined ? undefined : Number(bandwidth) },
+    domain: comparableElement(parseXmlTree(String(xml))),
+    later: isSame ? 'same' : later,
+  };
+}
+
 function normalise(entry: TraceEntry): unknown {
   const at = Math.round((entry.at ?? 0) / TICK_MS) * TICK_MS;
   if (entry['notify'] === 'connect') return { at, connect: entry['error'] === undefined ? 'ok' : 'failed' };
@@ -38,8 +64,10 @@ function normalise(entry: TraceEntry): unknown {
     const { backupXml, checkpointXml } = entry;
     return { at, flags: flagsOf(entry), backupXml, checkpointXml };
   }
-  const { libvirt, to, disk, size, vcpus, vcpu, cpus } = entry;
-  return { at, libvirt, flags: flagsOf(entry), xml: deviceXml(entry), to, disk, size, vcpus, vcpu, cpus };
+  if (entry['libvirt'] === 'MigrateToURI3')
+    return { at, flags: flagsOf(entry), ...(comparableMigration(entry) as object) };
+  const { libvirt, downtimeMs, to, disk, size, vcpus, vcpu, cpus } = entry;
+  return { at, libvirt, flags: flagsOf(entry), xml: deviceXml(entry), downtimeMs, to, disk, size, vcpus, vcpu, cpus };
 }
 
 /** Whether an entry must be the same in the same place. */

@@ -1,4 +1,14 @@
-import { chownSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chownSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
@@ -48,7 +58,8 @@ const DEFAULT_INFO: ImageInfo = {
 
 /** Creates a world. Tools write what they are asked to write, a few bytes of it. */
 export function createDiskWorld(setup: DiskWorldSetup): DiskWorld {
-  const root = mkdtempSync(join(tmpdir(), 'virtwire-disks-'));
+  // Short, since sockets below it must have names of less than 108 bytes.
+  const root = mkdtempSync(join(tmpdir(), 'vw-'));
   const inPod = (text: string): string =>
     text.replaceAll(root, '').replaceAll(/cloud-init-data\/\S*\/data(?=$|["\s])/g, '<dir>');
   for (const [path, file] of Object.entries(setup.files ?? {})) addFile(join(root, path), file);
@@ -97,6 +108,7 @@ function addFile(path: string, file: { content?: string; size?: number; dir?: bo
   mkdirSync(file.dir === true ? path : dirname(path), { recursive: true });
   if (file.dir === true) return;
   writeFileSync(path, file.content ?? '');
+  if (file.size !== undefined) truncateSync(path, file.size);
   chownSync(path, process.getuid?.() ?? 0, process.getgid?.() ?? 0);
 }
 

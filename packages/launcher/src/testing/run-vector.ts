@@ -5,11 +5,13 @@ import { cmdV1, createNotifySender, ProtoError } from '@virtwire/shared-proto';
 import type { NotifyClient } from '@virtwire/shared-proto';
 import { createLogger } from '@virtwire/telemetry';
 import type { SyncOptions } from '../cmd-server/complete-options.ts';
+import type { LauncherFlags } from '../config/flags.ts';
 import { parseFlags } from '../config/flags.ts';
 import { launcherPaths } from '../config/paths.ts';
-import type { ToolPort } from '../disks/ports.ts';
+import type { DiskDeps } from '../disks/ports.ts';
 import type { ParamValue } from '../domain/libvirt-port.ts';
 import type { VmiPreparation } from '../domain/sync.ts';
+import type { TargetPreparation } from '../migration/target.ts';
 import { textOf } from '../errors.ts';
 import type { DomainEvent } from '../events/domain-event.ts';
 import { createHandlerLine } from '../events/notify-sender.ts';
@@ -21,6 +23,7 @@ import type { FakeClock } from './fake-clock.ts';
 import { createFakeClock } from './fake-clock.ts';
 import type { Script } from './scripted-libvirt.ts';
 import { createScriptedLibvirt, raise } from './scripted-libvirt.ts';
+import { createScriptedMigration } from './scripted-migration.ts';
 import type {
   ScriptChanges,
   ScriptedAnswer,
@@ -45,12 +48,16 @@ export interface VectorResult {
   readonly isDeleteTold: boolean;
   readonly domain: { readonly state: number; readonly reason: number } | null;
   readonly aliases: Readonly<Record<string, string>>;
+  readonly pausedByRequest: readonly string[];
 }
+
+/** What a launcher's pod gives its VM, before and after it has moved. */
+export type VectorPreparation = VmiPreparation<SyncOptions> & TargetPreparation;
 
 /** Where a case plays: its file system and its tools. */
 export interface VectorWorld {
   readonly root: string;
-  readonly deps: { readonly tools: ToolPort };
+  readonly deps: Pick<DiskDeps, 'tools' | 'images' | 'paths' | 'qemuUser'>;
 }
 
 interface Runner {
@@ -62,6 +69,8 @@ interface Runner {
   trace: TraceEntry[];
   /** Times of the trace count from now on. */
   readonly startStep: () => void;
+  /** What happens at given times, counted from now on, begins to happen. */
+  readonly startTimeline: () => void;
 }
 
 function notifyClient(script: Script, clock: FakeClock, record: (entry: TraceEntry) => void): NotifyClient {
@@ -89,13 +98,31 @@ function notifyClient(script: Script, clock: FakeClock, record: (entry: TraceEnt
   };
 }
 
-function createRunner(
-  input: VectorInput,
-  { root, deps }: VectorWorld,
-  preparation: VmiPreparation<SyncOptions>,
-): Runner {
+function flagsOf({ config = {}, vmi }: VectorInput, root: string): LauncherFlags {
+  const [sys, file, user, version, fsfreeze] = config.agentIntervals ?? [120, 300, 10, 300, 5];
+  return parseFlags([
+    ...['--name', vmi.metadata.name, '--namespace', vmi.metadata.namespace, '--uid', vmi.metadata.uid],
+    ...['--kubevirt-private-dir', join(root, '/var/run/kubevirt-private')],
+    ...[
+      '--hotplug-disk-dir',
+      join(root, '/var/run/kubevirt/hotplug-disks/'),
+      '--ovmf-path',
+      join(root, config.ovmfPath ?? '/ovmf'),
+    ],
+    ...(config.runAsNonroot === false ? [] : ['--run-as-nonroot']),
+    ...(config.vmStatsCollector === true ? ['--vm-stats-collector'] : []),
+    ...(config.libvirtHookServerAndClient === true ? ['--libvirt-hook-server-and-client'] : []),
+    ...['--kubevirt-share-dir', join(root, '/var/run/kubevirt')],
+    ...['--ephemeral-disk-dir', join(root, '/var/run/kubevirt-ephemeral-disks')],
+    ...['--qemu-agent-sys-interval', `${sys}s`, '--qemu-agent-file-interval', `${file}s`],
+    ...['--qemu-agent-user-interval', `${user}s`, '--qemu-agent-version-interval', `${version}s`],
+    ...['--qemu-fsfreeze-status-interval', `${fsfreeze}s`],
+  ]);
+}
+
+function createRunner(input: VectorInput, { root, deps }: VectorWorld, preparation: VectorPreparation): Runner {
   const clock = createFakeClock(START_MS);
-  const { config = {}, vmi } = input;
+  const { config = {} } = input;
   const script: Script = { domain: null, answers: {}, agent: {}, guestInfo: undefined };
   let runner: Runner | undefined = undefined;
   let stepStartMs = START_MS;
@@ -104,7 +131,9 @@ function createRunner(
     runner?.trace.push(at === 0 ? entry : { at, ...entry });
   };
   const hasAgentDelays = input.guestInfo !== undefined || input.steps.some((step) => step.guestInfo !== undefined);
-  const libvirt = createScriptedLibvirt({ script, input, root, clock, record, hasAgentDelays });
+  const scripted = { script, input, root, clock, record, hasAgentDelays };
+  const libvirt = createScriptedLibvirt(scripted);
+  const migration = createScriptedMigration(scripted);
   const connect = async (): Promise<NotifyClient> => {
     await clock.sleep(NOTIFY_MS);
     const error = script.answers['NotifyConnect']?.shift()?.error;
@@ -118,35 +147,24 @@ function createRunner(
     {},
     { connect, nowMs: () => clock.now(), sleep: (ms, s) => clock.sleep(ms, s) },
   );
-  const [sys, file, user, version, fsfreeze] = config.agentIntervals ?? [120, 300, 10, 300, 5];
-  const flags = parseFlags([
-    ...['--name', vmi.metadata.name, '--namespace', vmi.metadata.namespace, '--uid', vmi.metadata.uid],
-    ...['--kubevirt-private-dir', join(root, '/var/run/kubevirt-private')],
-    ...[
-      '--hotplug-disk-dir',
-      join(root, '/var/run/kubevirt/hotplug-disks/'),
-      '--ovmf-path',
-      join(root, config.ovmfPath ?? '/ovmf'),
-    ],
-    ...(config.runAsNonroot === false ? [] : ['--run-as-nonroot']),
-    ...(config.vmStatsCollector === true ? ['--vm-stats-collector'] : []),
-    ...['--qemu-agent-sys-interval', `${sys}s`, '--qemu-agent-file-interval', `${file}s`],
-    ...['--qemu-agent-user-interval', `${user}s`, '--qemu-agent-version-interval', `${version}s`],
-    ...['--qemu-fsfreeze-status-interval', `${fsfreeze}s`],
-  ]);
+  const flags = flagsOf(input, root);
   const log = createLogger('virt-launcher', { destination: { write: () => undefined } });
   const graph = createGraph(flags, launcherPaths(flags), {
     libvirt,
     guestLibvirt: libvirt,
     notify: createHandlerLine('', sender),
     preparation,
+    migration: { calls: migration.calls, images: deps.images, paths: deps.paths, qemuUser: deps.qemuUser },
     tools: deps.tools,
     clock,
     log,
     writeLine: () => undefined,
     podName: '',
   });
-  runner = { input, root, clock, script, graph, trace: [], startStep: () => (stepStartMs = clock.now()) };
+  const removed = { domainName: graph.domainName };
+  const startTimeline = (): void => void migration.play(input.timeline ?? [], () => graph.loop.push(removed));
+  const startStep = (): void => void (stepStartMs = clock.now());
+  runner = { input, root, clock, script, graph, trace: [], startStep, startTimeline };
   return runner;
 }
 
@@ -187,16 +205,19 @@ function eventOf(step: VectorStep, own: string): DomainEvent {
 
 /** Options of a request from their protobuf JSON; a server completes what is left out. */
 function optionsOf(json: VectorOptions | undefined): cmdV1.VirtualMachineOptions {
-  const { interfaceDomainAttachment = {}, pluginsJson = '', topology, ...rest } = json ?? {};
+  const { interfaceDomainAttachment = {}, interfaceMigration = {}, pluginsJson = '', topology, ...rest } = json ?? {};
   return cmdV1.VirtualMachineOptions.fromPartial({
     ...rest,
     interfaceDomainAttachment: new Map(Object.entries(interfaceDomainAttachment)),
+    interfaceMigration: new Map(Object.entries(interfaceMigration)),
     pluginsJson: Buffer.from(pluginsJson, 'base64'),
     ...(topology === undefined ? {} : { topology: { numa_cells: topology.numaCells } }),
   });
 }
 
-const BYTES_OPTIONS: ReadonlySet<string | undefined> = new Set(['InjectLaunchSecret', 'BackupVirtualMachine']);
+const BYTES_OPTIONS: ReadonlySet<string | undefined> = new Set([
+  ...['InjectLaunchSecret', 'BackupVirtualMachine', 'MigrateVirtualMachine'],
+]);
 
 function requestOf({ input, root }: Runner, step: VectorStep): unknown {
   const vmi = { vmiJson: Buffer.from(step.rawVmi ?? JSON.stringify(step.vmi ?? input.vmi)) };
@@ -254,7 +275,7 @@ function metadataOf(graph: LauncherGraph): Record<string, unknown> {
   return { ...Object.fromEntries(cells), ...(isHandled === undefined ? {} : { GuestPanicHandled: isHandled }) };
 }
 
-const NO_PREPARATION: VmiPreparation<SyncOptions> = {
+const NO_PREPARATION: VectorPreparation = {
   devices: {
     isReady: () => Promise.resolve(false),
     completeDisk: () => raise({ text: 'this family plugs nothing' }),
@@ -268,12 +289,13 @@ const NO_PREPARATION: VmiPreparation<SyncOptions> = {
   convert: () => raise({ text: 'this family converts nothing' }),
   preStart: () => raise({ text: 'this family prepares nothing' }),
   beforeStart: () => Promise.resolve(),
+  prepareTarget: () => raise({ text: 'this family prepares nothing' }),
 };
 
 /** Plays a case against the launcher's own objects; only libvirt, agent, notify server, tools and clock are stand-ins. */
 export async function runVector(
   input: VectorInput,
-  preparation: VmiPreparation<SyncOptions> = NO_PREPARATION,
+  preparation: VectorPreparation = NO_PREPARATION,
   given?: VectorWorld,
 ): Promise<VectorResult> {
   if (given !== undefined) return play(input, preparation, given);
@@ -281,21 +303,19 @@ export async function runVector(
   return await play(input, preparation, world);
 }
 
-async function play(
-  input: VectorInput,
-  preparation: VmiPreparation<SyncOptions>,
-  world: VectorWorld,
-): Promise<VectorResult> {
+async function play(input: VectorInput, preparation: VectorPreparation, world: VectorWorld): Promise<VectorResult> {
   const ending = new AbortController();
   try {
     const runner = createRunner(input, world, preparation);
     const { graph, clock } = runner;
     ending.signal.addEventListener('abort', () => graph.stop());
     applyChanges(runner, input, true);
+    for (const uid of input.pausedByRequest ?? []) graph.paused.add(uid);
     let isDeleteTold = false;
     void graph.deleteSent.then(() => (isDeleteTold = true));
     if (input.config?.notifier === true) void graph.loop.run(ending.signal);
     await clock.settle();
+    runner.startTimeline();
     const steps: VectorResult['steps'][number][] = [];
     for (const step of input.steps) {
       runner.trace = [];
@@ -310,6 +330,7 @@ async function play(
       isDeleteTold,
       domain: domain === null ? null : { state: domain.state, reason: domain.reason },
       aliases: Object.fromEntries(graph.sync.aliases()),
+      pausedByRequest: graph.paused.uids(),
     };
   } finally {
     ending.abort();

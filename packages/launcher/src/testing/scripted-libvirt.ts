@@ -28,6 +28,10 @@ export interface Script {
   answers: Record<string, ScriptedAnswer[]>;
   agent: Record<string, AgentReply[]>;
   guestInfo: unknown;
+  /** The job that libvirt runs, by the names of typed parameters. */
+  job?: Readonly<Record<string, ParamValue>>;
+  /** Told of an abort that libvirt takes. */
+  onAbort?: () => void;
 }
 
 /** The outside world of a case. */
@@ -46,6 +50,16 @@ export interface ScriptedWorld {
 export function raise(error: NonNullable<ScriptedAnswer['error']>): never {
   if (error.code === undefined) throw new Error(error.text ?? '');
   throw new LibvirtCallError(error.code, error.domain ?? 0, error.message ?? '');
+}
+
+/** Records a call and gives its next scripted answer. */
+export async function answer(world: ScriptedWorld, call: string, entry: TraceEntry = {}): Promise<ScriptedAnswer> {
+  const { script, clock, record } = world;
+  const scripted = script.answers[call]?.shift() ?? {};
+  if (scripted.delayMs !== undefined) await clock.sleep(scripted.delayMs);
+  record({ libvirt: call, ...entry });
+  if (scripted.error !== undefined) raise(scripted.error);
+  return scripted;
 }
 
 /** Flattens nested guest info (`os: {name}`, `users: [...]`) into libvirt's typed parameters. */
@@ -81,7 +95,7 @@ class ScriptedLibvirt implements LibvirtPort {
 
   async lookupDomainByName(name: string): Promise<DomainRef> {
     await this.#answer('LookupDomainByName', { name });
-    if (name !== this.#name) raise(NO_DOMAIN);
+    if (name !== (this.#world.script.domain?.name ?? this.#name)) raise(NO_DOMAIN);
     this.#exists();
     return this.#ref();
   }
@@ -242,17 +256,19 @@ class ScriptedLibvirt implements LibvirtPort {
 
   async getJobInfo(): Promise<{ readonly type: number }> {
     const { result } = await this.#answer('GetJobInfo');
-    return { type: (result as { type?: number } | undefined)?.type ?? 0 };
+    const { type = 0 } = (result ?? this.#world.script.job ?? {}) as { readonly type?: number };
+    return { type };
   }
 
   async getJobStats(): Promise<DomainJob> {
     const { result } = await this.#answer('GetJobStats');
-    const { type = 0, ...rest } = (result ?? {}) as Record<string, ParamValue>;
+    const { type = 0, ...rest } = (result ?? this.#world.script.job ?? {}) as Record<string, ParamValue>;
     return { type: Number(type), params: new Map(Object.entries(rest)) };
   }
 
-  abortJob(): Promise<void> {
-    return this.#change('AbortJob', {});
+  async abortJob(): Promise<void> {
+    await this.#change('AbortJob', {});
+    this.#world.script.onAbort?.();
   }
 
   backupBegin(_domain: DomainRef, backup: string, checkpointXml: string): Promise<void> {
@@ -335,13 +351,8 @@ class ScriptedLibvirt implements LibvirtPort {
     return { name: this.#name, uuid: this.#world.script.domain?.uuid ?? '', id: 1 };
   }
 
-  async #answer(call: string, entry: TraceEntry = {}): Promise<ScriptedAnswer> {
-    const { script, clock, record } = this.#world;
-    const scripted = script.answers[call]?.shift() ?? {};
-    if (scripted.delayMs !== undefined) await clock.sleep(scripted.delayMs);
-    record({ libvirt: call, ...entry });
-    if (scripted.error !== undefined) raise(scripted.error);
-    return scripted;
+  #answer(call: string, entry?: TraceEntry): Promise<ScriptedAnswer> {
+    return answer(this.#world, call, entry);
   }
 
   #exists(): ScriptedDomain {

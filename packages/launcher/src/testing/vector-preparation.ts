@@ -2,14 +2,15 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { createLogger } from '@virtwire/telemetry';
 import type { Vmi } from '@virtwire/vm-model';
-import type { SyncOptions } from '../cmd-server/complete-options.ts';
 import { circumstancesFromJson } from '../converter/circumstances-json.ts';
 import { readNetworkInfo } from '../converter/network-info.ts';
+import { createTargetPreparation } from '../disks/target-preparation.ts';
 import { createVmiPreparation } from '../disks/vmi-preparation.ts';
-import type { VmiPreparation } from '../domain/sync.ts';
+import type { VmiPreparationConfig, VmiPreparationDeps } from '../disks/vmi-preparation.ts';
 import { createGuestNetwork } from '../network/guest-network.ts';
 import type { PodLinks } from '../network/guest-network.ts';
 import type { DiskWorld, DiskWorldSetup } from './disk-world.ts';
+import type { VectorPreparation } from './run-vector.ts';
 import type { VectorInput } from './vector-types.ts';
 
 /** `input.json` of a launcher case that prepares a VM. */
@@ -53,7 +54,7 @@ function linksOf({ links = [] }: PreparedInput): PodLinks {
 }
 
 /** The launcher's own preparation in a case's file system, with recorded tools and the links of the recording. */
-export function createVectorPreparation(world: DiskWorld, input: PreparedInput): VmiPreparation<SyncOptions> {
+export function createVectorPreparation(world: DiskWorld, input: PreparedInput): VectorPreparation {
   const { hostArchitecture, hypervisor, environment } = circumstancesFromJson(
     input.vmi as unknown as Vmi,
     {},
@@ -74,33 +75,32 @@ export function createVectorPreparation(world: DiskWorld, input: PreparedInput):
     },
     { privateDir: world.deps.paths.privateDir, resolvConfPath: '/etc/resolv.conf', hostname: 'vm' },
   );
-  return createVmiPreparation(
-    {
-      ...world.deps,
-      readPodCpuSet: () => podCpuSetOf(input),
-      isBlockDevice: (path) => Promise.resolve(input.files?.[world.inPod(path)]?.block === true),
-      readNetworkInfo: () => readNetworkInfo(join(world.root, NETWORK_INFO), 0, readAtOnce),
-      async prepareNetwork(vmi, spec, options) {
-        const attachments = options?.interfaceDomainAttachment ?? {};
-        const Interfaces = await network.prepare(vmi, spec.Devices.Interfaces ?? [], attachments);
-        return { ...spec, Devices: { ...spec.Devices, Interfaces } };
-      },
+  const deps: VmiPreparationDeps = {
+    ...world.deps,
+    readPodCpuSet: () => podCpuSetOf(input),
+    isBlockDevice: (path) => Promise.resolve(input.files?.[world.inPod(path)]?.block === true),
+    readNetworkInfo: () => readNetworkInfo(join(world.root, NETWORK_INFO), 0, readAtOnce),
+    async prepareNetwork(vmi, spec, options) {
+      const attachments = options?.interfaceDomainAttachment ?? {};
+      const Interfaces = await network.prepare(vmi, spec.Devices.Interfaces ?? [], attachments);
+      return { ...spec, Devices: { ...spec.Devices, Interfaces } };
     },
-    {
-      allowEmulation: input.config?.allowEmulation ?? true,
-      usesImageVolumes: input.config?.imageVolume ?? false,
-      facts: {
-        hostArchitecture,
-        hypervisor,
-        environment,
-        hypervisorDeviceAvailable: input.noHypervisorDevice !== true,
-        allowCrossArchEmulation: false,
-        firmwareAutoSelection: false,
-        firmwareDir: '',
-        logVerbosity: 2,
-        paths: world.deps.paths,
-        hasLibvirtHookServer: false,
-      },
+  };
+  const config: VmiPreparationConfig = {
+    allowEmulation: input.config?.allowEmulation ?? true,
+    usesImageVolumes: input.config?.imageVolume ?? false,
+    facts: {
+      hostArchitecture,
+      hypervisor,
+      environment,
+      hypervisorDeviceAvailable: input.noHypervisorDevice !== true,
+      allowCrossArchEmulation: false,
+      firmwareAutoSelection: false,
+      firmwareDir: '',
+      logVerbosity: 2,
+      paths: world.deps.paths,
+      hasLibvirtHookServer: input.config?.libvirtHookServerAndClient ?? false,
     },
-  );
+  };
+  return { ...createVmiPreparation(deps, config), ...createTargetPreparation(deps, config) };
 }

@@ -25,6 +25,8 @@ export interface ScriptedDomain {
   readonly inactiveXml?: string;
   readonly migratableXml?: string;
   readonly uuid?: string;
+  /** Default: that of the VMI. */
+  readonly name?: string;
 }
 
 /** A reply of the guest agent. */
@@ -45,6 +47,7 @@ export interface ScriptChanges {
 /** Options of a request, as protobuf JSON. */
 export interface VectorOptions {
   readonly interfaceDomainAttachment?: Readonly<Record<string, string>>;
+  readonly interfaceMigration?: Readonly<Record<string, { readonly Method: string }>>;
   readonly pluginsJson?: string;
   readonly topology?: { readonly numaCells: never };
 }
@@ -67,6 +70,21 @@ export interface VectorStep extends ScriptChanges {
   readonly ms?: number;
 }
 
+/** Something that happens at a time, counted from the start of the case. */
+export interface TimelineEntry {
+  readonly atMs: number;
+  /** Numbers of the job, by the names of typed parameters, with its type. */
+  readonly job?: Readonly<Record<string, unknown>>;
+  readonly state?: readonly [number, number];
+  readonly iteration?: number;
+  /** That many ends of passes in a burst. */
+  readonly iterations?: number;
+  /** Alias of the device. */
+  readonly deviceRemoved?: string;
+  /** The migrate call returns. */
+  readonly finish?: { readonly error?: ScriptedAnswer['error'] };
+}
+
 /** `input.json` of a launcher case, as far as this issue's families use it. */
 export interface VectorInput extends ScriptChanges {
   readonly title: string;
@@ -75,6 +93,7 @@ export interface VectorInput extends ScriptChanges {
     readonly notifier?: boolean;
     readonly runAsNonroot?: boolean;
     readonly vmStatsCollector?: boolean;
+    readonly libvirtHookServerAndClient?: boolean;
     readonly ovmfPath?: string;
     /** Seconds for sys, file, user, version, fsfreeze. */
     readonly agentIntervals?: readonly [number, number, number, number, number];
@@ -82,6 +101,7 @@ export interface VectorInput extends ScriptChanges {
   };
   readonly options?: VectorOptions;
   readonly pausedByRequest?: readonly string[];
+  readonly timeline?: readonly TimelineEntry[];
   readonly files?: Readonly<Record<string, { readonly content?: string }>>;
   readonly domainStats?: Readonly<Record<string, unknown>> | null;
   readonly memoryStats?: Readonly<Record<string, number | bigint>>;
@@ -98,6 +118,7 @@ export interface VectorOutput {
     readonly metadata: Readonly<Record<string, unknown>>;
     readonly main?: readonly string[];
     readonly deviceAliases?: Readonly<Record<string, string>>;
+    readonly pausedByRequest?: readonly string[] | null;
     readonly domain?: { readonly state: number; readonly reason: number } | null;
   };
   readonly steps: readonly {

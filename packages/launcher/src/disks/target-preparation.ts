@@ -1,0 +1,60 @@
+import type { DomainSpec, Vmi } from '@virtwire/vm-model';
+import type { Logger } from '@virtwire/telemetry';
+import type { Circumstances, ConverterOptions } from '../converter/circumstances.ts';
+import { createCircumstanceCollector } from '../converter/collect-circumstances.ts';
+import { convertVmi } from '../converter/convert.ts';
+import { resolveConverterContext } from '../converter/resolve-context.ts';
+import { LauncherError } from '../errors.ts';
+import type { TargetPreparation } from '../migration/target.ts';
+import { linkImageVolumes } from './image-volumes.ts';
+import type { PreparedDisks, PreStartHooks } from './prepare.ts';
+import { prepareDisks, prepareIncomingSeed } from './prepare.ts';
+import { ensureTrackingOverlays } from './tracking-overlays.ts';
+import type { VmiPreparationConfig, VmiPreparationDeps } from './vmi-preparation.ts';
+
+/** Creates what makes a pod ready for a VM that comes from another node. */
+export function createTargetPreparation(deps: VmiPreparationDeps, config: VmiPreparationConfig): TargetPreparation {
+  const collector = createCircumstanceCollector(deps, config.facts);
+
+  async function collect(vmi: Vmi, options: ConverterOptions | undefined): Promise<Circumstances> {
+    return collector.collect(vmi, {
+      allowEmulation: config.allowEmulation,
+      options,
+      isMigrationTarget: true,
+      hasIommuFd: false,
+      cbtOverlays: await ensureTrackingOverlays(deps, vmi),
+    });
+  }
+
+  async function preStart(
+    vmi: Vmi,
+    spec: DomainSpec,
+    circumstances: Circumstances,
+    options: ConverterOptions | undefined,
+    log: Logger,
+  ): Promise<PreparedDisks> {
+    const hooks: PreStartHooks = {
+      prepareNetwork: (owner, domain) => deps.prepareNetwork(owner, domain, options),
+      ...(deps.preCloudInitIso === undefined ? {} : { preCloudInitIso: deps.preCloudInitIso }),
+    };
+    try {
+      return await prepareDisks({ ...deps, log }, vmi, spec, circumstances, hooks);
+    } catch (caught) {
+      throw LauncherError.from(caught, 'DiskFailed', 'pre-start pod-setup failed: ');
+    }
+  }
+
+  return {
+    async prepareTarget(vmi, options, log) {
+      if (config.usesImageVolumes) {
+        await linkImageVolumes(deps, vmi).catch((caught: unknown) => {
+          log.error({ reason: caught }, 'failed to link image volumes');
+        });
+      }
+      const circumstances = await collect(vmi, options);
+      const wanted = convertVmi(vmi, resolveConverterContext(vmi, circumstances)).Spec;
+      const { spec, cloudInit } = await preStart(vmi, wanted, circumstances, options, log);
+      return { spec, prepareSeed: () => prepareIncomingSeed({ ...deps, log }, vmi, cloudInit, spec) };
+    },
+  };
+}

@@ -13,25 +13,15 @@ const SPEC = {
   dhcpOptions: { ntpServers: ['10.96.0.123'], privateOptions: [{ option: 240, value: 'private' }] },
 };
 
+/** Has a process space that ends with the command: dhclient would stay in the background. */
+const ALONE = ['unshare', '--pid', '--fork', '--kill-child'];
+
 beforeEach(async () => {
   made = await createDhcpPod('10.0.2.1/24', ['fd00::5/64']);
   await made.startLauncher(SPEC);
 });
 
-afterEach(async () => {
-  endDaemon();
-  await made.remove();
-});
-
-/** dhclient stays in the background; its file is there as long as it may run. */
-function endDaemon(): void {
-  const file = path.join(made.directory, 'pid');
-  if (!fs.existsSync(file)) return;
-  const pid = Number(fs.readFileSync(file, 'utf8'));
-  const isOurs =
-    fs.existsSync(`/proc/${pid}`) && fs.readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(made.directory);
-  if (isOurs) process.kill(pid);
-}
+afterEach(async () => await made.remove());
 
 function scratch(name: string, text: string, mode = 0o644): string {
   const file = path.join(made.directory, name);
@@ -83,7 +73,7 @@ request subnet-mask, routers, domain-name, domain-name-servers, domain-search, h
 `,
   );
   const files = ['-lf', path.join(made.directory, 'leases'), '-pf', path.join(made.directory, 'pid')];
-  const ask = ['dhclient', '-4', '-1', '-cf', config, '-sf', recorder(), ...files];
+  const ask = [...ALONE, 'dhclient', '-4', '-1', '-cf', config, '-sf', recorder(), ...files];
   await made.inGuest(...ask, 'card');
   const told = {
     new_ip_address: '10.0.2.2',
@@ -100,7 +90,6 @@ request subnet-mask, routers, domain-name, domain-name-servers, domain-search, h
     new_own: 'private',
   };
   expect(seen().get('BOUND')).toMatchObject(told);
-  endDaemon();
   await made.inGuest(...ask, 'card');
   expect(seen().get('REBOOT')).toMatchObject(told);
   await made.inGuest(...ask, '-r', 'card');
@@ -108,13 +97,12 @@ request subnet-mask, routers, domain-name, domain-name-servers, domain-search, h
   fs.rmSync(path.join(made.directory, 'seen.json'));
   await made.inGuest(...ask, 'card');
   expect(seen().get('BOUND') ?? seen().get('REBOOT')).toMatchObject(told);
-  endDaemon();
 });
 
 test('dhclient: IPv6 address, name servers, renewal and release', async () => {
   const files = ['-lf', path.join(made.directory, 'leases'), '-pf', path.join(made.directory, 'pid')];
   const config = scratch('dhclient.conf', 'send dhcp6.client-id 00:03:00:01:02:00:00:00:aa:01;\n');
-  const ask = ['dhclient', '-6', '-1', '-cf', config, '-sf', recorder(), ...files];
+  const ask = [...ALONE, 'dhclient', '-6', '-1', '-cf', config, '-sf', recorder(), ...files];
   await made.inGuest(...ask, 'card');
   const told = { new_ip6_address: 'fd10:0:2::2', new_dhcp6_name_servers: 'fd00:10:96::a', new_max_life: '86313600' };
   expect(seen().get('BOUND6')).toMatchObject(told);

@@ -256,7 +256,7 @@ describe('variants that no recorded case shows', () => {
     expect(istio[0]?.Ranges).toHaveLength(10);
   });
 
-  test('a multi-queue card never has more than 256 queues', () => {
+  test('FM-5.5 a multi-queue card has a queue per vCPU and never more than 256', () => {
     const { Devices } = convertWith({
       domain: { cpu: { sockets: 300 }, devices: { networkInterfaceMultiqueue: true } },
       options: { interfaceDomainAttachment: { default: 'tap' } },

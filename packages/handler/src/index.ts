@@ -6,6 +6,7 @@ export { clusterConfig } from './cluster-config.ts';
 export type { BindingPlugin, ClusterConfig, KubeVirtConfiguration, KubeVirtObject, SmBios } from './cluster-config.ts';
 export { HANDLER_FLAGS, handlerConfig } from './flags.ts';
 export type { HandlerFlagValues } from './flags.ts';
+export { syncOptions } from './vmi/sync-options.ts';
 export { createHandler } from './handler.ts';
 export type { Handler, HandlerDeps } from './handler.ts';
 export { parseTopology } from './topology/topology.ts';

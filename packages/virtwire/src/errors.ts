@@ -2,6 +2,7 @@
 export const VIRTWIRE_ERROR_CODES = [
   'AlreadyExists',
   'AlreadyRunning',
+  'BadInput',
   'BadManifest',
   'BadState',
   'Cancelled',

@@ -14,6 +14,11 @@ if (argv[0] === NODE_HANDLER) {
 } else {
   const { standardOutput } = await import('./cli/output.ts');
   const { runCli } = await import('./cli/program.ts');
-  process.exitCode = await runCli(argv, { output: standardOutput, input: process.stdin, signals: process });
+  process.exitCode = await runCli(argv, {
+    output: standardOutput,
+    input: process.stdin,
+    standardInput: () => process.stdin,
+    signals: process,
+  });
 }
 process.exit();

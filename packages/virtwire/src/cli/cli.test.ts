@@ -32,11 +32,12 @@ async function virtwire(...argv: string[]): Promise<Result> {
   const output: Output = {
     line: (text) => out.push(text),
     error: (text) => err.push(text),
+    document: (text, to) => (to === 'output' ? out : err).push(text),
     raw: () => Promise.resolve(),
   };
   const input = process.stdin as ConsoleInput;
   const signals = new EventEmitter() as unknown as NodeJS.Process;
-  const code = await runCli(argv, { output, input, signals });
+  const code = await runCli(argv, { output, input, standardInput: () => process.stdin, signals });
   return { code, out: out.join('\n'), err: err.join('\n') };
 }
 
@@ -46,7 +47,7 @@ const stored = (name: string): Vmi => ({
   status: { phase: 'Running', conditions: [{ type: 'Paused', status: 'True' }] },
 });
 
-test.each(['run', 'node', 'ps', 'describe', 'console', 'stop', 'pause', 'unpause', 'timeline', 'doctor'])(
+test.each(['run', 'node', 'ps', 'describe', 'console', 'stop', 'pause', 'unpause', 'timeline', 'doctor', 'convert'])(
   '%s --help shows an example and the exit codes',
   async (command) => {
     const { code, out } = await virtwire(command, '--help');
@@ -111,7 +112,12 @@ test.each([
 
 test('doctor without root says so, and does not blame kernel modules', async () => {
   const lines: string[] = [];
-  const output: Output = { line: (text) => lines.push(text), error: () => undefined, raw: () => Promise.resolve() };
+  const output: Output = {
+    line: (text) => lines.push(text),
+    error: () => undefined,
+    document: () => undefined,
+    raw: () => Promise.resolve(),
+  };
   const calls: string[] = [];
   const run = (program: string): Promise<string> => Promise.resolve(void calls.push(program)).then(() => '');
   expect(await doctor({ json: false, output }, { run, isRoot: false })).toBe(4);
@@ -122,7 +128,12 @@ test('doctor without root says so, and does not blame kernel modules', async () 
 });
 
 test('doctor does not trip over another doctor: its namespace bears its own number', async () => {
-  const output: Output = { line: () => undefined, error: () => undefined, raw: () => Promise.resolve() };
+  const output: Output = {
+    line: () => undefined,
+    error: () => undefined,
+    document: () => undefined,
+    raw: () => Promise.resolve(),
+  };
   const names: string[] = [];
   const run = (_program: string, args: readonly string[]): Promise<string> => {
     if (args[0] === 'netns' && args[1] === 'add') names.push(args[2] ?? '');

@@ -48,6 +48,7 @@ async function attached(input: PassThrough, signal?: AbortSignal, isSlow = false
   const output: Output = {
     line: () => undefined,
     error: () => undefined,
+    document: () => undefined,
     raw: (bytes) => {
       shown += Buffer.from(bytes).toString();
       return shownMore.promise;

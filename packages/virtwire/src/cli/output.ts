@@ -2,6 +2,8 @@
 export interface Output {
   line(text: string): void;
   error(text: string): void;
+  /** A text that is a document of its own: as it is into files and pipes, with a line end on a terminal. */
+  document(text: string, to: 'output' | 'error'): void;
   /** Text as it is, for consoles; resolves when more can be taken. */
   raw(bytes: Uint8Array): Promise<void>;
 }
@@ -10,6 +12,10 @@ export interface Output {
 export const standardOutput: Output = {
   line: (text) => void process.stdout.write(`${text}\n`),
   error: (text) => void process.stderr.write(`${text}\n`),
+  document: (text, to) => {
+    const stream = to === 'output' ? process.stdout : process.stderr;
+    stream.write(stream.isTTY ? `${text}\n` : text);
+  },
   raw: (bytes) => new Promise((resolve) => process.stdout.write(bytes, () => resolve())),
 };
 

@@ -1,8 +1,10 @@
+import type { Readable } from 'node:stream';
 import { Command, CommanderError } from 'commander';
 import { errorText, VirtwireError } from '../errors.ts';
 import { DEFAULT_STATE_DIR, nodeLayout } from '../state/layout.ts';
 import type { NodeLayout } from '../state/layout.ts';
 import type { ConsoleInput } from './console.ts';
+import { convertCommand } from './convert-command.ts';
 import { doctor } from './doctor-command.ts';
 import { EXIT, EXIT_HELP, exitCodeOf } from './exit-codes.ts';
 import { openConsole, pauseVm, stopVm, unpauseVm } from './lifecycle-commands.ts';
@@ -17,6 +19,8 @@ import { showTimeline } from './timeline-command.ts';
 export interface CliProcess {
   readonly output: Output;
   readonly input: ConsoleInput;
+  /** Standard input, for commands that read a document from it. */
+  readonly standardInput: () => Readable;
   readonly signals: Pick<NodeJS.Process, 'on' | 'off'>;
 }
 
@@ -27,6 +31,10 @@ interface Options {
   readonly force?: boolean;
   readonly html?: string;
   readonly manifests?: string;
+  readonly options?: string;
+  readonly context?: string;
+  readonly defaults?: boolean;
+  readonly out?: string;
 }
 
 type Action = (args: readonly string[], options: Options, layout: NodeLayout) => Promise<number> | number;
@@ -94,7 +102,7 @@ function changingCommands({ output, input, signals }: CliProcess): readonly Comm
 }
 
 /** Commands that only look. */
-function lookingCommands({ output }: CliProcess): readonly CommandSpec[] {
+function lookingCommands({ output, standardInput }: CliProcess): readonly CommandSpec[] {
   const look = (layout: NodeLayout, options: Options): LookRequest => ({ layout, json: options.json === true, output });
   return [
     {
@@ -124,6 +132,33 @@ function lookingCommands({ output }: CliProcess): readonly CommandSpec[] {
       example: 'virtwire doctor',
       options: [JSON_OPTION],
       action: (_args, options) => doctor({ json: options.json === true, output }),
+    },
+    {
+      usage: 'convert <vmi>',
+      summary: 'print the libvirt domain that a launcher would define for a VMI (JSON or YAML; - for standard input)',
+      example: 'virtwire convert vm.yaml --defaults --out json',
+      options: [
+        ['--defaults', 'complete the VMI first, as the cluster and its node agent do'],
+        [
+          '--options <file>',
+          "the node agent's VirtualMachineOptions as protobuf JSON (default: those that ours would send)",
+        ],
+        [
+          '--context <file>',
+          'circumstances: hostArchitecture, blockVolumes, podCPUSet, env, ... (default: an ordinary node)',
+        ],
+        ['--out <format>', 'xml or json (default: xml)'],
+      ],
+      action: (args, options) =>
+        convertCommand({
+          vmi: first(args),
+          options: options.options,
+          context: options.context,
+          defaults: options.defaults === true,
+          out: options.out ?? 'xml',
+          output,
+          standardInput,
+        }),
     },
   ];
 }

@@ -1,14 +1,8 @@
 import * as dgram from 'node:dgram';
 import * as fs from 'node:fs';
 import { libc, throwErrno } from '../libc.ts';
+import { makeSocket, SOCKET } from './inet-socket.ts';
 
-const AF_INET6 = 10;
-const SOCK_DGRAM = 2;
-const SOCK_RAW = 3;
-const SOCK_CLOEXEC = 0o2000000;
-const SOCK_NONBLOCK = 0o4000;
-const SOL_SOCKET = 1;
-const SO_BINDTODEVICE = 25;
 const IPPROTO_IPV6 = 41;
 const IPV6_UNICAST_HOPS = 16;
 const IPV6_MULTICAST_HOPS = 18;
@@ -34,10 +28,16 @@ export interface BoundIcmp6 {
  *
  * @throws {HostError} `Syscall`
  */
-export function openBoundIcmp6(options: BoundIcmp6): dgram.Socket {
-  const raw = makeSocket(options);
+export function openBoundIcmp6({ device, receives }: BoundIcmp6): dgram.Socket {
+  const doing = `open ICMPv6 on ${device}`;
+  const type = SOCKET.raw | SOCKET.nonBlocking;
+  const raw = makeSocket({ family: SOCKET.inet6, type, protocol: IPPROTO_ICMPV6, device, doing }, (socket) => {
+    socket.set(IPPROTO_ICMPV6, ICMP6_FILTER, blockAllBut(receives));
+    socket.setNumber(IPPROTO_IPV6, IPV6_UNICAST_HOPS, OWN_LINK_HOPS);
+    socket.setNumber(IPPROTO_IPV6, IPV6_MULTICAST_HOPS, OWN_LINK_HOPS);
+  });
   try {
-    return adopt(raw, `open ICMPv6 on ${options.device}`);
+    return adopt(raw, doing);
   } finally {
     fs.closeSync(raw);
   }
@@ -48,7 +48,7 @@ export function openBoundIcmp6(options: BoundIcmp6): dgram.Socket {
  * socket, and the raw one takes that one's number before the loop watches it, which it does in its next turn.
  */
 function adopt(raw: number, doing: string): dgram.Socket {
-  const fd = libc().socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  const fd = libc().socket(SOCKET.inet6, SOCKET.datagram | SOCKET.closeOnExec, 0);
   if (fd < 0) throwErrno(doing);
   const socket = dgram.createSocket('udp6');
   socket.bind({ fd });
@@ -57,27 +57,6 @@ function adopt(raw: number, doing: string): dgram.Socket {
     throwErrno(doing);
   } finally {
     socket.close();
-  }
-}
-
-function makeSocket({ device, receives }: BoundIcmp6): number {
-  const doing = `open ICMPv6 on ${device}`;
-  const fd = libc().socket(AF_INET6, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_ICMPV6);
-  if (fd < 0) throwErrno(doing);
-  try {
-    const set = (level: number, name: number, value: Uint8Array): void => {
-      if (libc().setsockopt(fd, level, name, Buffer.from(value), value.length) !== 0) throwErrno(doing);
-    };
-    set(IPPROTO_ICMPV6, ICMP6_FILTER, blockAllBut(receives));
-    set(SOL_SOCKET, SO_BINDTODEVICE, Buffer.from(`${device}\0`, 'latin1'));
-    const hops = Buffer.alloc(4);
-    hops.writeInt32LE(OWN_LINK_HOPS);
-    set(IPPROTO_IPV6, IPV6_UNICAST_HOPS, hops);
-    set(IPPROTO_IPV6, IPV6_MULTICAST_HOPS, hops);
-    return fd;
-  } catch (caught) {
-    fs.closeSync(fd);
-    throw caught;
   }
 }
 

@@ -2,17 +2,13 @@ import * as dgram from 'node:dgram';
 import * as fs from 'node:fs';
 import { once } from 'node:events';
 import { libc, throwErrno } from '../libc.ts';
+import { makeSocket, SOCKET } from './inet-socket.ts';
 import { parseIp } from './ip.ts';
 import { HostError } from '../errors.ts';
 
-const AF_INET = 2;
-const AF_INET6 = 10;
-const SOCK_DGRAM = 2;
-const SOCK_CLOEXEC = 0o2000000;
 const SOL_SOCKET = 1;
 const SO_REUSEADDR = 2;
 const SO_BROADCAST = 6;
-const SO_BINDTODEVICE = 25;
 const IPPROTO_IPV6 = 41;
 const IPV6_JOIN_GROUP = 20;
 const IPV6_V6ONLY = 26;
@@ -31,7 +27,7 @@ export interface BoundUdp {
  * Needs CAP_NET_BIND_SERVICE for a port below 1024 and nothing more (Linux 5.7 and later).
  */
 export async function openBoundUdp(options: BoundUdp): Promise<dgram.Socket> {
-  const fd = makeSocket(options);
+  const fd = bindSocket(options);
   const socket = dgram.createSocket(options.family === 4 ? 'udp4' : 'udp6');
   const listening = once(socket, 'listening');
   socket.bind({ fd });
@@ -44,32 +40,21 @@ export async function openBoundUdp(options: BoundUdp): Promise<dgram.Socket> {
   return socket;
 }
 
-function makeSocket(options: BoundUdp): number {
-  const { family, port, device } = options;
+function bindSocket({ family, port, device, joinGroups = [] }: BoundUdp): number {
   const doing = `bind UDP port ${port} on ${device}`;
-  const fd = libc().socket(family === 4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) throwErrno(doing);
-  try {
-    const set = (level: number, name: number, value: Buffer): void => {
-      if (libc().setsockopt(fd, level, name, value, value.length) !== 0) throwErrno(doing);
-    };
-    const on = Buffer.from([1, 0, 0, 0]);
-    set(SOL_SOCKET, SO_REUSEADDR, on);
-    set(SOL_SOCKET, SO_BINDTODEVICE, Buffer.from(`${device}\0`, 'latin1'));
-    if (family === 4) set(SOL_SOCKET, SO_BROADCAST, on);
-    else set(IPPROTO_IPV6, IPV6_V6ONLY, on);
+  const domain = family === 4 ? SOCKET.inet : SOCKET.inet6;
+  return makeSocket({ family: domain, type: SOCKET.datagram, protocol: 0, device, doing }, (socket) => {
+    socket.setNumber(SOL_SOCKET, SO_REUSEADDR, 1);
+    if (family === 4) socket.setNumber(SOL_SOCKET, SO_BROADCAST, 1);
+    else socket.setNumber(IPPROTO_IPV6, IPV6_V6ONLY, 1);
     const address = Buffer.alloc(family === 4 ? 16 : 28);
-    address.writeUInt16LE(family === 4 ? AF_INET : AF_INET6, 0);
+    address.writeUInt16LE(domain, 0);
     address.writeUInt16BE(port, 2);
-    if (libc().bind(fd, address, address.length) !== 0) throwErrno(doing);
-    for (const { group, linkIndex } of options.joinGroups ?? []) {
+    if (libc().bind(socket.fd, address, address.length) !== 0) throwErrno(doing);
+    for (const { group, linkIndex } of joinGroups) {
       const request = Buffer.concat([parseIp(group) ?? Buffer.alloc(16), Buffer.alloc(4)]);
       request.writeUInt32LE(linkIndex, 16);
-      set(IPPROTO_IPV6, IPV6_JOIN_GROUP, request);
+      socket.set(IPPROTO_IPV6, IPV6_JOIN_GROUP, request);
     }
-    return fd;
-  } catch (caught) {
-    fs.closeSync(fd);
-    throw caught;
-  }
+  });
 }

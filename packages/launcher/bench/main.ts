@@ -9,6 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { unwrap } from '@virtwire/shared-proto';
 import type { CmdClient } from '@virtwire/shared-proto';
 import { createVmi, requestOf } from '../integration/support/guest.ts';
+import { buildMonitor, startMonitorPod } from '../integration/support/monitor.ts';
 import type { LauncherPod } from '../integration/support/sandbox.ts';
 import { startLauncherPod } from '../integration/support/sandbox.ts';
 
@@ -56,19 +57,36 @@ function openFiles(pid: number): number {
   return readdirSync(`/proc/${String(pid)}/fd`).length;
 }
 
+/** Time that the main thread of a process has run, in ms: the same on a busy machine, nearly. */
+function cpuMs(pid: number): number {
+  return Number(readFileSync(`/proc/${String(pid)}/schedstat`, 'utf8').split(' ')[0]) / 1e6;
+}
+
 async function measureStarts(): Promise<void> {
   const totals: number[] = [];
   const daemons: number[] = [];
+  const running: number[] = [];
   for (let i = 0; i < STARTS; i++) {
     await using pod = await startPod();
     await pod.waitUntilReady();
     await pod.waitForLog('Marked as ready');
+    running.push(cpuMs(pod.launcherPid()));
     totals.push(timeOf(pod, 'Marked as ready') - startedAtMs(pod));
     daemons.push(Number(pod.logs.find((line) => line['msg'] === 'connect to libvirt')?.['durationMs']));
   }
   const median = (values: number[]): number => values.sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? NaN;
   print('exec to "Marked as ready", median', `${median(totals).toFixed(0)} ms`, '250 ms without the next line');
+  print('of that, running on a CPU', `${median(running).toFixed(0)} ms`, '-');
   print('of that, waiting for the libvirt daemon', `${median(daemons).toFixed(0)} ms`, '-');
+}
+
+async function measureMonitor(): Promise<void> {
+  buildMonitor();
+  await using pod = await startMonitorPod({ launcher: 'echo up >&2; sleep 600' });
+  while (!pod.output().includes('up\n')) await sleep(20);
+  const { rss, anonymous } = memoryMiB(pod.initPid());
+  print('RSS of the monitor', `${rss.toFixed(2)} MiB`, '1 MiB');
+  print('of that, anonymous', `${anonymous.toFixed(2)} MiB`, '-');
 }
 
 async function ask(client: CmdClient, times: number): Promise<void> {
@@ -105,4 +123,5 @@ async function measureMemory(): Promise<void> {
 
 execFileSync(process.execPath, ['-C', '@virtwire/source', join(PACKAGE, 'scripts/bundle.ts')], { stdio: 'ignore' });
 await measureStarts();
+await measureMonitor();
 await measureMemory();

@@ -1,13 +1,14 @@
 /**
  * Packs the launcher into one file for images and sandboxes: `node -C @virtwire/source scripts/bundle.ts [OUT]`,
- * default `dist-bin/virt-launcher.mjs` beside package.json. The source map lies beside it, so that `pos` in log lines
- * names the source when node runs with `--enable-source-maps`.
+ * default `dist-bin/virt-launcher.mjs` beside package.json. Beside it lie the places of its log calls in the sources, for
+ * `pos` in log lines, and the start script with node's flags.
  */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
+import type { Plugin } from 'esbuild';
 import { build } from 'esbuild';
-import type { SourceMap } from './thin-source-map.ts';
-import { thinSourceMap } from './thin-source-map.ts';
+import type { SourceMap } from './log-places.ts';
+import { logPlaces } from './log-places.ts';
 
 const PACKAGE = join(import.meta.dirname, '..');
 
@@ -20,7 +21,20 @@ const NODE_FLAGS = [
 const target = resolve(process.argv[2] ?? join(PACKAGE, 'dist-bin/virt-launcher.mjs'));
 const launch = join(dirname(target), 'virt-launcher');
 
-await build({
+/** Few launchers ever meet a peer that compresses, and node's zlib takes as long to load as the rest of gRPC. */
+const lateZlib: Plugin = {
+  name: 'late-zlib',
+  setup(bundler) {
+    bundler.onResolve({ filter: /^(node:)?zlib$/ }, ({ namespace }) =>
+      namespace === 'late' ? { path: 'node:zlib', external: true } : { path: 'zlib', namespace: 'late' },
+    );
+    bundler.onLoad({ filter: /^zlib$/, namespace: 'late' }, () => ({
+      contents: "module.exports = new Proxy({}, { get: (_, name) => require('node:zlib')[name] });",
+    }));
+  },
+};
+
+const { outputFiles } = await build({
   entryPoints: [join(PACKAGE, 'src/main.ts')],
   outfile: target,
   bundle: true,
@@ -28,24 +42,31 @@ await build({
   target: 'node24',
   format: 'esm',
   conditions: ['@virtwire/source'],
-  sourcemap: true,
+  write: false,
+  sourcemap: 'external',
   sourcesContent: false,
   minifySyntax: true,
+  minifyWhitespace: true,
   legalComments: 'none',
-  // A native addon: found beside the bundle or in the image's node_modules.
-  external: ['koffi'],
+  // A native addon, found beside the bundle or in the image's node_modules; and what grpc-js has for features not used here.
+  external: ['koffi', '@grpc/proto-loader'],
+  plugins: [lateZlib],
   // Packages of the CommonJS kind ask for node's own modules by require.
   banner: {
     js: "import { createRequire as __createRequire } from 'node:module'; const require = __createRequire(import.meta.url);",
   },
 });
 
-const mapFile = `${target}.map`;
-const isOurs = (source: string): boolean => !source.includes('node_modules');
-writeFileSync(mapFile, JSON.stringify(thinSourceMap(JSON.parse(readFileSync(mapFile, 'utf8')) as SourceMap, isOurs)));
-writeFileSync(
-  launch,
-  `#!/bin/sh\nexec node ${NODE_FLAGS.join(' ')} --enable-source-maps "$(dirname "$0")/virt-launcher.mjs" "$@"\n`,
-  { mode: 0o755 },
-);
+function textOf(ending: string): string {
+  return outputFiles.find(({ path }) => path.endsWith(ending))?.text ?? '';
+}
+
+const program = textOf('.mjs');
+mkdirSync(dirname(target), { recursive: true });
+writeFileSync(target, program);
+const places = logPlaces(program, JSON.parse(textOf('.map')) as SourceMap);
+writeFileSync(`${target}.places.json`, JSON.stringify(places));
+writeFileSync(launch, `#!/bin/sh\nexec node ${NODE_FLAGS.join(' ')} "$(dirname "$0")/virt-launcher.mjs" "$@"\n`, {
+  mode: 0o755,
+});
 process.stdout.write(`${target}\n`);

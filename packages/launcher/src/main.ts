@@ -8,6 +8,7 @@ import { parseFlags, renderFlagHelp } from './config/flags.ts';
 import { startIdleCollector } from './config/idle-collector.ts';
 import type { LogOutput } from './config/log-output.ts';
 import { createLogOutput } from './config/log-output.ts';
+import { sourcePositions } from './config/source-positions.ts';
 import { LauncherError, textOf } from './errors.ts';
 import { startLibvirtDaemons } from './libvirt-daemon/start.ts';
 
@@ -73,14 +74,15 @@ async function main(argv: readonly string[]): Promise<void> {
     return;
   }
   const output = createLogOutput(2);
+  const resolvePosition = sourcePositions(import.meta.filename);
   let flags: LauncherFlags;
   try {
     flags = parseFlags(argv);
   } catch (caught) {
-    return fail(createLogger('virt-launcher', { destination: output }), output, caught);
+    return fail(createLogger('virt-launcher', { destination: output, resolvePosition }), output, caught);
   }
   const verbosity = verbosityOf(flags, process.env);
-  const log = createLogger('virt-launcher', { verbosity, destination: output });
+  const log = createLogger('virt-launcher', { verbosity, destination: output, resolvePosition });
   process.on('uncaughtException', (caught) => fail(log, output, caught));
   try {
     await run(flags, verbosity, log, output);

@@ -1,10 +1,10 @@
-const FRAME = /([^/\\()\s]+):(\d+):\d+\)?$/;
+const FRAME = /([^/\\()\s]+:\d+:\d+)\)?$/;
 
 /**
- * The place that called `callee`, as `file.ts:line`.
+ * The place that called `callee`, as `file.ts:line:column`.
  *
- * Only one frame is captured, so that a log line costs microseconds. Type stripping keeps line numbers,
- * and bundles run with source maps on, so the name is that of the source file.
+ * Only one frame is captured, so that a log line costs microseconds. Type stripping keeps line numbers, so the name is that
+ * of the source file; in a bundle it is the bundle's.
  */
 export function callerOf(callee: (...args: never[]) => unknown): string {
   const limit = Error.stackTraceLimit;
@@ -14,5 +14,5 @@ export function callerOf(callee: (...args: never[]) => unknown): string {
   const stack = holder.stack ?? '';
   Error.stackTraceLimit = limit;
   const frame = FRAME.exec(stack.slice(stack.lastIndexOf('\n') + 1));
-  return frame === null ? 'unknown:0' : `${frame[1]}:${frame[2]}`;
+  return frame?.[1] ?? 'unknown:0:0';
 }

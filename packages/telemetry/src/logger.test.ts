@@ -36,6 +36,25 @@ test('a line about an object names it, and a child logger finds its own caller',
   });
 });
 
+test('the place of a line and of a span can be that of the source of a bundle', () => {
+  const lines: Record<string, unknown>[] = [];
+  const log = createLogger('virt-launcher', {
+    destination: { write: (line: string) => void lines.push(JSON.parse(line) as Record<string, unknown>) },
+    resolvePosition: (place) => place.replace(/^logger\.test\.ts:\d+:\d+$/, 'source.ts:7'),
+  });
+  log.info('hello');
+  log.error(new Error('boom'), 'stopped');
+  log.warn({ reason: 'late' }, 'slow');
+  startSpan(log, 'define').end();
+  expect(lines.map(({ pos }) => pos)).toEqual(Array.from(lines, () => 'source.ts:7'));
+  expect(lines.map(({ msg, reason }) => [msg, reason])).toEqual([
+    ['hello', undefined],
+    ['stopped', 'boom'],
+    ['slow', 'late'],
+    ['define', undefined],
+  ]);
+});
+
 test('an empty namespace is left out', () => {
   expect(objectFields({ metadata: { name: 'node1', namespace: '' } })).toEqual({ kind: '', name: 'node1', uid: '' });
 });

@@ -13,6 +13,8 @@ export interface LoggerOptions {
   readonly verbosity?: number;
   /** Where lines go; standard error when absent. */
   readonly destination?: DestinationStream;
+  /** Turns `file:line:column` of what runs into `file:line` of its source, for bundles. */
+  readonly resolvePosition?: (place: string) => string;
 }
 
 const LEVELS: Readonly<Record<number, string>> = {
@@ -29,15 +31,28 @@ function levelOf(verbosity: number): 'info' | 'debug' | 'trace' {
   return verbosity === 3 ? 'debug' : 'info';
 }
 
-function withPosition(this: Logger, args: Parameters<LogFn>, method: LogFn, level: number): void {
-  const label = this.levels.labels[level] ?? 'info';
-  const caller = (this as unknown as Record<string, LogFn>)[label] ?? method;
-  const pos = callerOf(caller);
-  const [first, ...rest] = args as unknown as [unknown, ...string[]];
-  if (typeof first === 'string') method.apply(this, [{ pos }, first, ...rest] as unknown as Parameters<LogFn>);
-  else if (first instanceof Error)
-    method.apply(this, [{ pos, reason: first }, ...rest] as unknown as Parameters<LogFn>);
-  else method.apply(this, [{ pos, ...(first as object) }, ...rest] as unknown as Parameters<LogFn>);
+type LogMethod = (this: Logger, args: Parameters<LogFn>, method: LogFn, level: number) => void;
+
+/** Fields of a call; a span brings the place where it was started. */
+function fieldsOf(first: unknown): { readonly pos?: string; readonly reason?: unknown } {
+  if (typeof first === 'string') return {};
+  return first instanceof Error ? { reason: first } : (first as object);
+}
+
+function withoutColumn(place: string): string {
+  return place.replace(/:\d+$/, '');
+}
+
+function withPosition(resolve: (place: string) => string): LogMethod {
+  return function addPosition(args, method, level) {
+    const label = this.levels.labels[level] ?? 'info';
+    const caller = (this as unknown as Record<string, LogFn>)[label] ?? method;
+    const [first, ...rest] = args as unknown as [unknown, ...string[]];
+    const fields = fieldsOf(first);
+    const pos = resolve(fields.pos ?? callerOf(caller));
+    const texts = typeof first === 'string' ? [first, ...rest] : rest;
+    method.apply(this, [{ ...fields, pos }, ...texts] as unknown as Parameters<LogFn>);
+  };
 }
 
 /**
@@ -59,7 +74,7 @@ export function createLogger(component: string, options: LoggerOptions = {}): Lo
       timestamp: () => `,"timestamp":"${renderTimestamp(nowMicroseconds())}"`,
       formatters: { level: (_label, n) => ({ level: LEVELS[n] ?? 'info' }) },
       serializers: { reason: (e: unknown) => (e instanceof Error ? e.message : e) },
-      hooks: { logMethod: withPosition },
+      hooks: { logMethod: withPosition(options.resolvePosition ?? withoutColumn) },
     },
     options.destination ?? pino.destination({ fd: 2, sync: true }),
   );

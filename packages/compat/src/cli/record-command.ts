@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { CompatError } from '../errors.ts';
 import { startRecorder } from '../record/record.ts';
@@ -18,9 +19,16 @@ export async function recordCommand(argv: readonly string[], io: CompatProcess):
   if (listen === undefined || to === undefined || out === undefined) {
     throw new CompatError('BadOption', 'record: --listen, --to and --out are needed');
   }
-  await using recorder = await startRecorder({ listen, to, out, release });
+  if (resolve(listen) === resolve(to)) {
+    throw new CompatError(
+      'BadOption',
+      `record: --listen and --to are both ${listen}: move the socket of the server first`,
+    );
+  }
+  const recorder = await startRecorder({ listen, to, out, release });
   io.error(`recording what passes from ${listen} to ${to}; Ctrl-C ends it`);
   await untilTold(io);
-  io.line(`${recorder.messages} messages in ${out}`);
+  await recorder[Symbol.asyncDispose]();
+  io.line(`${recorder.messages} messages of ${recorder.connections} connections in ${out}`);
   return 0;
 }

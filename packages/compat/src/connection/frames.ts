@@ -86,19 +86,26 @@ export class FrameReader {
   }
 }
 
+/** A frame like another one, with another payload. */
+export function renderFrame({ type, flags, streamId }: FrameHeader, payload: Uint8Array): Buffer {
+  const header = Buffer.alloc(FRAME_HEADER_BYTES);
+  header.writeUIntBE(payload.length, 0, 3);
+  header.writeUInt8(type, 3);
+  header.writeUInt8(flags, 4);
+  header.writeUInt32BE(streamId, 5);
+  return Buffer.concat([header, payload]);
+}
+
 const END_STREAM = 0x1;
 const MAX_DATA_BYTES = 16_384;
 
 /** DATA frames with these bytes. `ends` marks the last one as the end of its stream. */
 export function renderDataFrames(streamId: number, bytes: Uint8Array, ends: boolean): Buffer {
-  const parts: Uint8Array[] = [];
+  const parts: Buffer[] = [];
   for (let at = 0; at === 0 || at < bytes.length; at += MAX_DATA_BYTES) {
-    const part = bytes.subarray(at, at + MAX_DATA_BYTES);
-    const header = Buffer.alloc(FRAME_HEADER_BYTES);
-    header.writeUIntBE(part.length, 0, 3);
-    header.writeUInt8(ends && at + MAX_DATA_BYTES >= bytes.length ? END_STREAM : 0, 4);
-    header.writeUInt32BE(streamId, 5);
-    parts.push(header, part);
+    const payload = bytes.subarray(at, at + MAX_DATA_BYTES);
+    const flags = ends && at + MAX_DATA_BYTES >= bytes.length ? END_STREAM : 0;
+    parts.push(renderFrame({ type: FRAME.data, flags, streamId, length: payload.length }, payload));
   }
   return Buffer.concat(parts);
 }

@@ -45,3 +45,10 @@ export class MessageSplitter {
     return all;
   }
 }
+
+/** A message as it stands in the content of a stream. */
+export function renderMessage(message: Uint8Array): Buffer {
+  const header = Buffer.alloc(HEADER_BYTES);
+  header.writeUInt32BE(message.length, 1);
+  return Buffer.concat([header, message]);
+}

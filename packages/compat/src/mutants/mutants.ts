@@ -1,7 +1,7 @@
 import { cmdV1, notifyV1 } from '@virtwire/shared-proto';
 import type { SideUnderTest } from '../cell.ts';
 import type { RawAnswer } from '../emulate/transport/grpc-client.ts';
-import type { RelayOptions } from '../record/relay.ts';
+import type { RelayOptions } from './relay.ts';
 import type { ReleaseLine } from '../release-line.ts';
 import { dropField, renumberField } from './protocol.ts';
 

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import type { EmulatedLauncherOptions } from '../emulate/api.ts';
 import type { Emulations } from '../matrix/emulations.ts';
 import type { RunningLauncher, StartLauncher } from '../matrix/subjects.ts';
-import { startRelay } from '../record/relay.ts';
-import type { RelayOptions } from '../record/relay.ts';
+import { startRelay } from './relay.ts';
+import type { RelayOptions } from './relay.ts';
 
 const COMMAND_SOCKET = 'launcher-sock';
 const PIPE = 'domain-notify-pipe.sock';

@@ -1,16 +1,21 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { CMD_RPC_NAMES, CMD_RPCS, cmdV1 } from '@virtwire/shared-proto';
-import type { CmdRpc } from '@virtwire/shared-proto';
-import { maskRequest, maskResponse } from './mask.ts';
+import type { Sender } from '../connection/frames.ts';
+import { CompatError } from '../errors.ts';
 import { MessageReader } from '../replay/recorded-json.ts';
-import { startRelay } from './relay.ts';
-import type { Relay, RelayedCall } from './relay.ts';
+import { maskMessage } from './mask.ts';
+import { maskText } from './mask-json.ts';
+import { maskHeader } from './masked-bytes.ts';
+import { startTee } from './tee.ts';
+import { type SeenCall, WatchedConnection } from './watched-connection.ts';
 
 /** What a recording is about. */
 export interface RecordOptions {
+  /** The socket to make, for clients. */
   readonly listen: string;
+  /** The socket of the server. */
   readonly to: string;
+  /** An empty folder, or one that is not there yet. */
   readonly out: string;
   /** The release that is recorded, for the index. */
   readonly release: string;
@@ -18,105 +23,197 @@ export interface RecordOptions {
 
 /** A recorder that runs; disposing of it writes the index. */
 export interface Recorder extends AsyncDisposable {
+  /** Calls that were written. */
   readonly messages: number;
+  readonly connections: number;
 }
+
+type Channel = 'cmd' | 'notify';
 
 const MAX_MESSAGES = 100_000;
-const NAMES: Readonly<Record<number, string>> = {
-  ...{ 0: 'OK', 1: 'Canceled', 2: 'Unknown', 4: 'DeadlineExceeded', 8: 'ResourceExhausted' },
-  ...{ 12: 'Unimplemented', 13: 'Internal', 14: 'Unavailable' },
-};
+/** Connections beyond are passed on and not recorded byte by byte. */
+const MAX_CONNECTIONS = 1_000;
+const MAX_CONNECTION_BYTES = 64 * 1_048_576;
+/** Frames before the first call: settings and their like. */
+const MAX_EARLY_FRAMES = 64;
+const PRIVATE = { mode: 0o600 };
+const NAMES = [
+  ...['OK', 'Canceled', 'Unknown', 'InvalidArgument', 'DeadlineExceeded', 'NotFound', 'AlreadyExists'],
+  ...['PermissionDenied', 'ResourceExhausted', 'FailedPrecondition', 'Aborted', 'OutOfRange', 'Unimplemented'],
+  ...['Internal', 'Unavailable', 'DataLoss', 'Unauthenticated'],
+];
 
-interface Types {
-  readonly request: string;
-  readonly response: string;
-}
+const channelOf = (path: string): Channel => (path.startsWith('/kubevirt.notify') ? 'notify' : 'cmd');
 
-const isCmdRpc = (name: string): name is CmdRpc => (CMD_RPC_NAMES as readonly string[]).includes(name);
+/** What is written about one scenario. */
+class Recording {
+  readonly #options: RecordOptions;
+  readonly #reader = new MessageReader();
+  readonly #startedAtMs = performance.now();
+  readonly #entries: { readonly seq: number; readonly file: string; readonly line: object }[] = [];
+  readonly #timeline: object[] = [];
+  readonly #channels = new Map<number, Channel>();
+  readonly #early = new Map<number, readonly { readonly sender: Sender; readonly bytes: Buffer }[]>();
+  /** Bytes in each file of a connection. */
+  readonly #lengths = new Map<string, number>();
+  #calls = 0;
 
-function nameOf(codec: object): string {
-  const [name = ''] = Object.entries(cmdV1).find(([, candidate]) => candidate === codec) ?? [];
-  return `kubevirt.cmd.v1.${name}`;
-}
-
-function cmdTypes(rpc: CmdRpc): Types {
-  const { request, response } = CMD_RPCS[rpc];
-  return { request: nameOf(request), response: nameOf(response) };
-}
-
-/** Types of the messages of a method; undefined for one that no release has. */
-function typesOf(path: string): Types | undefined {
-  const [, service = '', rpc = ''] = path.split('/');
-  if (service === 'kubevirt.cmd.v1.Cmd') return isCmdRpc(rpc) ? cmdTypes(rpc) : undefined;
-  if (service === 'kubevirt.cmd.info.CmdInfo') {
-    return { request: 'kubevirt.cmd.info.CmdInfoRequest', response: 'kubevirt.cmd.info.CmdInfoResponse' };
+  constructor(options: RecordOptions) {
+    this.#options = options;
+    prepare(options.out);
   }
-  if (service === 'kubevirt.notify.info.NotifyInfo') {
-    return { request: 'kubevirt.notify.info.NotifyInfoRequest', response: 'kubevirt.notify.info.NotifyInfoResponse' };
+
+  get messages(): number {
+    return this.#entries.length;
   }
-  if (service !== 'kubevirt.notify.v1.Notify') return undefined;
-  const request = rpc === 'HandleDomainEvent' ? 'DomainEventRequest' : 'K8sEventRequest';
-  return { request: `kubevirt.notify.v1.${request}`, response: 'kubevirt.notify.v1.Response' };
+
+  /** The connection of a number, to be told of its bytes. */
+  watch(connection: number): WatchedConnection {
+    return new WatchedConnection(connection, {
+      onCall: (path) => {
+        this.#calls += 1;
+        this.#name(connection, channelOf(path));
+        const seq = this.#calls;
+        return (call) => this.#write(seq, call);
+      },
+      onBytes: (sender, bytes) => this.#append(connection, sender, bytes),
+      onFlaw: (sender, reason) => this.note({ kind: 'unreadable', connection, sender, reason: maskText(reason) }),
+      maskMessage: (path, sender, message) => this.#mask(path, sender, message),
+      maskText,
+      nowMs: () => performance.now(),
+    });
+  }
+
+  /** Adds a line to the timeline. */
+  note(line: object): void {
+    if (this.#timeline.length >= MAX_MESSAGES) return;
+    this.#timeline.push({ atMs: Math.round(performance.now() - this.#startedAtMs), ...line });
+  }
+
+  finish(): void {
+    const { release, out } = this.#options;
+    const messages = this.#entries.toSorted((a, b) => a.seq - b.seq).map(({ file, line }) => ({ file, ...line }));
+    writeFileSync(join(out, 'index.json'), render({ release, scenario: 'recorded', messages }), PRIVATE);
+    writeFileSync(join(out, 'timeline.json'), render(this.#timeline), PRIVATE);
+  }
+
+  #mask(path: string, sender: Sender, message: Uint8Array): Uint8Array {
+    const types = this.#reader.typesOf(path);
+    const schema = types && this.#reader.schemaOf(sender === 'client' ? types.request : types.response);
+    // Nobody can say what is in the messages of a method that no release has.
+    return schema === undefined ? new Uint8Array() : maskMessage(schema, message);
+  }
+
+  #write(seq: number, call: SeenCall): void {
+    const types = this.#reader.typesOf(call.path);
+    if (this.messages >= MAX_MESSAGES) return;
+    const rpc = maskText(call.path.slice(call.path.lastIndexOf('/') + 1)).replaceAll(/[^\w.-]/g, '_');
+    const prefix = channelOf(call.path) === 'notify' ? 'notify-' : '';
+    const file = `${String(seq).padStart(3, '0')}-${prefix}${rpc.slice(0, 64)}.json`;
+    const message = this.#show(seq, call, types ?? { request: 'unknown', response: 'unknown' });
+    writeFileSync(join(this.#options.out, file), render(message), PRIVATE);
+    const atMs = Math.round(call.startedAtMs - this.#startedAtMs);
+    this.#entries.push({ seq, file, line: { atMs, connection: call.connection } });
+    this.note({ kind: 'call', channel: channelOf(call.path), connection: call.connection, file });
+  }
+
+  #show(seq: number, call: SeenCall, types: { readonly request: string; readonly response: string }): object {
+    const { path, headers, request, answer, code, details } = call;
+    const channel = channelOf(path);
+    const metadata = headers
+      .map(maskHeader)
+      .filter(({ name }) => name === ':authority' || !/^:|^te$|^grpc-/.test(name));
+    return {
+      ...{ seq, release: this.#options.release, scenario: 'recorded', channel },
+      ...{ caller: channel === 'cmd' ? 'handler' : 'launcher', method: path, connection: call.connection },
+      atMs: Math.round(call.startedAtMs - this.#startedAtMs),
+      durationMs: Math.round(call.endedAtMs - call.startedAtMs),
+      requestMetadata: Object.fromEntries(metadata.map(({ name, value }) => [name, [value]])),
+      request: this.#side(types.request, request),
+      ...(code === 0 ? { response: this.#side(types.response, answer ?? new Uint8Array()) } : {}),
+      grpcStatus: { code, message: details, name: NAMES[code] ?? String(code) },
+    };
+  }
+
+  #side(type: string, bytes: Uint8Array): object {
+    return { type, base64: Buffer.from(bytes).toString('base64'), ...this.#reader.show(type, bytes) };
+  }
+
+  /** The first call of a connection says which channel it is; what came before is kept until then. */
+  #name(connection: number, channel: Channel): void {
+    if (this.#channels.has(connection)) return;
+    this.#channels.set(connection, channel);
+    const early = this.#early.get(connection) ?? [];
+    this.#early.delete(connection);
+    for (const { sender, bytes } of early) this.#append(connection, sender, bytes);
+  }
+
+  #append(connection: number, sender: Sender, bytes: Buffer): void {
+    if (connection > MAX_CONNECTIONS) return;
+    const channel = this.#channels.get(connection);
+    if (channel === undefined) {
+      const early = this.#early.get(connection) ?? [];
+      if (early.length < MAX_EARLY_FRAMES) this.#early.set(connection, [...early, { sender, bytes }]);
+      return;
+    }
+    const name = `${channel}-conn${connection}${sender === 'client' ? '' : '.server'}.bin`;
+    const length = (this.#lengths.get(name) ?? 0) + bytes.length;
+    if (length > MAX_CONNECTION_BYTES) return;
+    this.#lengths.set(name, length);
+    appendFileSync(join(this.#options.out, 'connections', name), bytes, PRIVATE);
+  }
 }
 
-/** What every message of a recording is rendered with. */
-interface Recording {
-  readonly startedAtMs: number;
-  readonly release: string;
-  readonly reader: MessageReader;
-}
+const render = (value: unknown): string => `${JSON.stringify(value, null, 1)}\n`;
 
-const side = (reader: MessageReader, type: string, bytes: Uint8Array): object => ({
-  type,
-  base64: Buffer.from(bytes).toString('base64'),
-  ...reader.show(type, bytes),
-});
-
-function render(seq: number, relayed: RelayedCall, { startedAtMs, release, reader }: Recording): object | undefined {
-  const { call, answer, atMs, durationMs } = relayed;
-  const types = typesOf(call.path);
-  if (types === undefined) return undefined;
-  const channel = call.path.startsWith('/kubevirt.notify') ? 'notify' : 'cmd';
-  return {
-    ...{ seq, release, scenario: 'recorded', channel, caller: channel === 'cmd' ? 'handler' : 'launcher' },
-    ...{ method: call.path, atMs: Math.round(atMs - startedAtMs), durationMs: Math.round(durationMs) },
-    requestMetadata: { ':authority': [call.authority] },
-    request: side(reader, types.request, maskRequest(call.path, call.request)),
-    ...(answer.code === 0 ? { response: side(reader, types.response, maskResponse(call.path, answer.bytes)) } : {}),
-    grpcStatus: { code: answer.code, message: answer.details, name: NAMES[answer.code] ?? String(answer.code) },
-  };
+function prepare(out: string): void {
+  try {
+    mkdirSync(join(out, 'connections'), { recursive: true, mode: 0o700 });
+  } catch (caught) {
+    throw new CompatError('BadOption', `${out} cannot be made: ${String(caught)}`, { cause: caught });
+  }
+  const old = [
+    ...readdirSync(out).filter((name) => name !== 'connections'),
+    ...readdirSync(join(out, 'connections')),
+  ][0];
+  if (old !== undefined) throw new CompatError('BadOption', `${out} holds ${old}: name an empty folder`);
 }
 
 /**
  * Stands between a live handler and a live launcher and writes what they say in the format of KubeVirt captures, with
- * secrets masked. Works on a cmd socket and on a notify socket alike.
+ * secrets masked before anything reaches the disk. Every byte is passed on unchanged, also what cannot be read. Works on
+ * a cmd socket and on a notify socket alike.
  *
- * @throws {CompatError} `ServeFailed`.
+ * @throws {CompatError} `ServeFailed`; `BadOption` for a folder that is not empty.
  */
-export async function startRecorder({ listen, to, out, release }: RecordOptions): Promise<Recorder> {
-  mkdirSync(out, { recursive: true });
-  const recording: Recording = { startedAtMs: performance.now(), release, reader: new MessageReader() };
-  const files: string[] = [];
-  const onCall = (relayed: RelayedCall): void => {
-    if (files.length >= MAX_MESSAGES) return;
-    const seq = files.length + 1;
-    const message = render(seq, relayed, recording);
-    if (message === undefined) return;
-    const rpc = relayed.call.path.slice(relayed.call.path.lastIndexOf('/') + 1);
-    const prefix = relayed.call.path.startsWith('/kubevirt.notify') ? 'notify-' : '';
-    const file = `${String(seq).padStart(3, '0')}-${prefix}${rpc}.json`;
-    files.push(file);
-    writeFileSync(join(out, file), `${JSON.stringify(message, null, 1)}\n`, { mode: 0o600 });
-  };
-  const relay: Relay = await startRelay(listen, to, { onCall });
+export async function startRecorder(options: RecordOptions): Promise<Recorder> {
+  const recording = new Recording(options);
+  const open = new Map<number, WatchedConnection>();
+  let connections = 0;
+  const tee = await startTee(options.listen, options.to, {
+    onConnect: (connection) => {
+      connections = connection;
+      open.set(connection, recording.watch(connection));
+      recording.note({ kind: 'connect', connection });
+    },
+    onBytes: (connection, sender, bytes) => open.get(connection)?.push(sender, bytes),
+    onDisconnect: (connection) => {
+      open.get(connection)?.end();
+      open.delete(connection);
+      recording.note({ kind: 'disconnect', connection });
+    },
+  });
   return {
     get messages() {
-      return files.length;
+      return recording.messages;
+    },
+    get connections() {
+      return connections;
     },
     async [Symbol.asyncDispose]() {
-      await relay[Symbol.asyncDispose]();
-      const index = { release, scenario: 'recorded', messages: files.map((file) => ({ file })) };
-      writeFileSync(join(out, 'index.json'), `${JSON.stringify(index, null, 1)}\n`, { mode: 0o600 });
+      await tee[Symbol.asyncDispose]();
+      for (const connection of open.values()) connection.end();
+      recording.finish();
     },
   };
 }

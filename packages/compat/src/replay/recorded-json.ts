@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 
 import { createFileRegistry, fromBinary, isMessage, toJson } from '@bufbuild/protobuf';
-import type { FileRegistry, Message } from '@bufbuild/protobuf';
+import type { DescMessage, FileRegistry, Message } from '@bufbuild/protobuf';
 import { FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
 import { openHistory } from '@virtwire/shared-proto/history';
 import { type WireFlaw, wireFlaws } from './wire-rules.ts';
@@ -31,6 +31,11 @@ export class MessageReader {
     const [, service = '', name] = method.split('/');
     const found = this.#registry.getService(service)?.methods.find((candidate) => candidate.name === name);
     return found && { request: found.input.typeName, response: found.output.typeName };
+  }
+
+  /** The schema of a message; undefined when it is not known. */
+  schemaOf(type: string): DescMessage | undefined {
+    return this.#registry.getMessage(type);
   }
 
   /** What in the bytes of a message no encoder of any release writes; undefined when the type is not known. */

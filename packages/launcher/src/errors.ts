@@ -11,6 +11,7 @@ export type LauncherErrorCode =
   | 'DomainTimeout'
   | 'EarlyExit'
   | 'GuestCommandFailed'
+  | 'HookFailed'
   | 'LibvirtUnavailable'
   | 'MigrationFailed'
   | 'NetworkFailed'

@@ -1,7 +1,7 @@
 import { join } from 'node:path/posix';
 import type { CmdHandlers } from '@virtwire/shared-proto';
 import { domainName, parseDomainXml, renderDomainXml } from '@virtwire/vm-model';
-import type { DomainSpec } from '@virtwire/vm-model';
+import type { DomainSpec, Vmi } from '@virtwire/vm-model';
 import type { Logger } from '@virtwire/telemetry';
 import type { CredentialPropagation } from './access-credentials/propagation.ts';
 import { createCredentialPropagation } from './access-credentials/propagation.ts';
@@ -24,7 +24,6 @@ import type { LauncherFlags } from './config/flags.ts';
 import type { LauncherPaths } from './config/paths.ts';
 import type { ToolPort } from './disks/ports.ts';
 import { createDataStores } from './domain/data-stores.ts';
-import type { DefinerDeps } from './domain/define.ts';
 import { createDefiner } from './domain/define.ts';
 import { createDirtyRate } from './domain/dirty-rate.ts';
 import type { Freezer } from './domain/freeze.ts';
@@ -51,6 +50,9 @@ import { createEventLoop } from './events/loop.ts';
 import type { NotifyPort } from './events/notify-port.ts';
 import { createEventProcessor } from './events/processor.ts';
 import { createTargetMonitor } from './events/target-monitor.ts';
+import { createDomainHooks } from './hooks/domain-hooks.ts';
+import { createPlugins } from './hooks/plugins.ts';
+import type { Sidecars } from './hooks/sidecars.ts';
 import { createQemuLogForwarder } from './libvirt-daemon/qemu-log.ts';
 import type { MetadataCache } from './metadata/cache.ts';
 import { createMetadataCache } from './metadata/cache.ts';
@@ -60,6 +62,8 @@ import type { TargetPreparation } from './migration/target.ts';
 import { createNudge } from './monitor/nudge.ts';
 import type { Nudge } from './monitor/nudge.ts';
 
+/** Where the sidecars of plugins have their sockets. */
+const PLUGIN_DIR = '/var/run/kubevirt-plugin';
 /** Firmware that SEV guests boot. */
 const SEV_FIRMWARE = 'OVMF_CODE.cc.fd';
 
@@ -74,6 +78,8 @@ export interface GraphDeps {
   readonly notify: NotifyPort;
   readonly preparation: VmiPreparation<SyncOptions> & TargetPreparation;
   readonly migration: MigrationWorld;
+  /** Hook sidecars, where there are any. */
+  readonly sidecars?: Sidecars | undefined;
   readonly tools: ToolPort;
   readonly clock: Clock;
   readonly log: Logger;
@@ -180,13 +186,11 @@ function domainParts(deps: TrackingDeps, flags: LauncherFlags, metadata: Metadat
   const mutex = createMutex();
   const guestTime = createGuestTimeSync(guestLibvirt, clock, log);
   const lifecycle = createLifecycle({ libvirt, guestLibvirt, metadata, paused, guestTime, mutex, clock });
-  const onDefine: DefinerDeps['onDefine'] = (_vmi, spec) => Promise.resolve(spec);
-  const definer = createDefiner({
-    libvirt,
-    parseSpec,
-    renderSpec: (spec) => renderDomainXml(spec, { indent: '\t' }),
-    onDefine,
-  });
+  const plugins = createPlugins({ clock, log, baseDir: PLUGIN_DIR });
+  const renderSpec = (spec: DomainSpec): string => renderDomainXml(spec, { indent: '\t' });
+  const hooks = createDomainHooks({ sidecars: deps.sidecars, plugins, renderSpec });
+  const definer = createDefiner({ libvirt, parseSpec, onDefine: (vmi, spec) => hooks.render(vmi, spec, 'Boot') });
+  const onDefine = (vmi: Vmi, spec: DomainSpec): Promise<string> => hooks.render(vmi, spec, 'MigrationTarget');
   const secretDir = join(flags.privateDir, 'secret');
   const credentials = createCredentialPropagation({ libvirt: guestLibvirt, metadata, clock, secretDir });
   const preparation = withCredentials(deps.preparation, credentials);
@@ -203,7 +207,7 @@ function domainParts(deps: TrackingDeps, flags: LauncherFlags, metadata: Metadat
   const shared = { libvirt, metadata, paused, mutex, guestTime, parseSpec, onDefine, clock, log };
   const world = deps.migration;
   const migration = createMigrationParts({ ...shared, world, preparation: deps.preparation }, flags);
-  return { lifecycle, sync, mutex, credentials, migration, paused };
+  return { lifecycle, sync, mutex, credentials, migration, paused, plugins };
 }
 
 function eventParts(
@@ -277,20 +281,20 @@ function handlersOf(
   exitEarly: () => void,
 ): CmdHandlers {
   const { libvirt, guestLibvirt, clock, log, parseSpec } = deps;
-  const { lifecycle, sync, store: agent, metadata, writer, freezer, backups, migration } = parts;
+  const { lifecycle, sync, store: agent, metadata, writer, freezer, backups, migration, plugins } = parts;
   const aliases = () => sync.aliases();
   const stats = createDomainStats({ libvirt, agent, aliases, migration: () => migration.source.numbers(), clock });
   const dirtyRate = createDirtyRate({ libvirt, clock, log });
   const agentData = createRawAgentData({ libvirt: guestLibvirt, clock }, domainName(vmi.namespace, vmi.name));
   const getDomain = { libvirt, metadata, agent, parseSpec, log };
   return {
-    ...lifecycleHandlers({ sync, lifecycle, log, podName: deps.podName, exitEarly, writer }),
+    ...lifecycleHandlers({ sync, lifecycle, log, podName: deps.podName, exitEarly, writer, plugins }),
     ...queryHandlers({ libvirt, getDomain, agent, writer }),
     ...statsHandlers({ stats, dirtyRate, agentData, agent, isCollectorOn: flags.vmStatsCollector }),
     ...guestParts(deps, flags, freezer, metadata, sync, vmi),
     ...backupHandlers({ backups, checkpoints: { libvirt, parseSpec }, log }),
     ...liveUpdateParts(deps, parts),
-    ...migrationHandlers({ migration, log, writer }),
+    ...migrationHandlers({ migration, log, writer, plugins }),
   };
 }
 

@@ -17,6 +17,7 @@ import { connectToDaemon } from './libvirt-daemon/connect.ts';
 import { libvirtPort } from './libvirt-daemon/libvirt-adapter.ts';
 import { migrationCalls } from './libvirt-daemon/migration-adapter.ts';
 import { FIRMWARE_LOG_VERBOSITY, forwardFirmwareLog } from './libvirt-daemon/seabios-log.ts';
+import type { Sidecars } from './hooks/sidecars.ts';
 import type { RunningDaemons } from './libvirt-daemon/start.ts';
 import { warmUpLibvirt } from './libvirt-daemon/warm-up.ts';
 import { waitForFinalNotification } from './monitor/final-notification.ts';
@@ -38,6 +39,8 @@ export interface LauncherProcess {
   /** Default 2. */
   readonly verbosity?: number;
   readonly daemons: RunningDaemons;
+  /** Hook sidecars, where there are any. */
+  readonly sidecars?: Sidecars | undefined;
   readonly writeLine: (line: string) => void;
   /** Aborted by the first signal that asks the launcher to end. */
   readonly stopSignal: AbortSignal;
@@ -80,6 +83,7 @@ async function start(launcher: LauncherProcess): Promise<Running> {
   });
   const preparation = createPreparation(flags, launcher.env, log, () => connection.getLibVersion(), {
     ...launcher.podNetwork,
+    preCloudInitIso: launcher.sidecars?.preCloudInitIso,
     onFailure: failure.reject,
   });
   const graph = createGraph(flags, paths, {
@@ -88,6 +92,7 @@ async function start(launcher: LauncherProcess): Promise<Running> {
     notify: line,
     preparation,
     migration: { ...preparation.migration, calls: migrationCalls(connection) },
+    sidecars: launcher.sidecars,
     tools: preparation.tools,
     clock,
     log,
@@ -169,6 +174,7 @@ async function watch(launcher: LauncherProcess, { graph }: Running): Promise<voi
     stopSignal,
   );
   ended.abort();
+  await launcher.sidecars?.shutdown();
   await waitForFinalNotification({ clock, log, isDeleteSent: graph.deleteSent, kill: () => killDomain(graph, log) });
 }
 

@@ -10,10 +10,13 @@ import type { LogOutput } from './config/log-output.ts';
 import { createLogOutput } from './config/log-output.ts';
 import { sourcePositions } from './config/source-positions.ts';
 import { LauncherError, textOf } from './errors.ts';
+import type { Sidecars } from './hooks/sidecars.ts';
 import { startLibvirtDaemons } from './libvirt-daemon/start.ts';
 
 /** Exit code of a launcher that cannot do its work, that of a Go panic. */
 const EXIT_FAILED = 2;
+/** Where hook sidecars have their sockets. */
+const HOOKS_DIR = '/var/run/kubevirt-hooks';
 const STOP_SIGNALS = ['SIGINT', 'SIGHUP', 'SIGTERM', 'SIGQUIT'] as const;
 
 function verbosityOf(flags: LauncherFlags, env: NodeJS.ProcessEnv): number {
@@ -33,6 +36,16 @@ function installStopSignals(log: Logger): AbortSignal {
   return stopping.signal;
 }
 
+/** Most launchers have no sidecars, and do without the code for them. */
+async function waitForSidecars(flags: LauncherFlags, log: Logger, signal: AbortSignal): Promise<Sidecars> {
+  const [{ collectSidecars }, { createSidecars }] = await Promise.all([
+    import('./hooks/collect.ts'),
+    import('./hooks/sidecars.ts'),
+  ]);
+  const wanted = { baseDir: HOOKS_DIR, count: flags.hookSidecars, timeoutMs: flags.qemuTimeoutMs };
+  return createSidecars(await collectSidecars({ clock: systemClock, log, signal }, wanted), log);
+}
+
 async function run(flags: LauncherFlags, verbosity: number, log: Logger, output: LogOutput): Promise<void> {
   const { env } = process;
   log.info(`Hypervisor set to ${flags.hypervisor}`);
@@ -46,15 +59,13 @@ async function run(flags: LauncherFlags, verbosity: number, log: Logger, output:
   }
   ensureDirectories(flags);
   if (flags.simulateCrash) throw new LauncherError('SimulatedCrash', 'Simulated virt-launcher crash');
-  if (flags.hookSidecars > 0) {
-    throw new LauncherError('NotSupportedYet', 'hook sidecars are not supported by this launcher yet');
-  }
+  const sidecars = flags.hookSidecars > 0 ? await waitForSidecars(flags, log, stopSignal) : undefined;
   const writeLine = (line: string): void => output.write(`${line}\n`);
   const daemons = startLibvirtDaemons(flags, env, { clock: systemClock, log, verbosity, writeLine });
   try {
     // The daemon starts while the rest of the program is loaded.
     const { runLauncher } = await import('./launcher.ts');
-    await runLauncher({ flags, env, clock: systemClock, log, verbosity, daemons, writeLine, stopSignal });
+    await runLauncher({ flags, env, clock: systemClock, log, verbosity, daemons, sidecars, writeLine, stopSignal });
   } catch (caught) {
     await daemons.stop();
     throw caught;

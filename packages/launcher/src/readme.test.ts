@@ -35,6 +35,7 @@ test('the README lists exactly the codes of the errors', () => {
     DomainTimeout: true,
     EarlyExit: true,
     GuestCommandFailed: true,
+    HookFailed: true,
     LibvirtUnavailable: true,
     MigrationFailed: true,
     NetworkFailed: true,

@@ -32,6 +32,8 @@ export interface UnixChannel extends Disposable {
 /** Options of a dial. */
 export interface DialOptions {
   readonly timeoutMs: number;
+  /** The largest answer that is taken; `MAX_RECEIVE_BYTES` by default. */
+  readonly maxReceiveBytes?: number | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -40,7 +42,6 @@ const NEVER_IDLE_MS = 2 ** 31 - 1;
 const CHANNEL_OPTIONS = {
   // The path, which grpc-go sent before KubeVirt v1.1, is refused by servers on Node (FM-1.2).
   'grpc.default_authority': 'localhost',
-  'grpc.max_receive_message_length': MAX_RECEIVE_BYTES,
   'grpc.client_idle_timeout_ms': NEVER_IDLE_MS,
   'grpc.initial_reconnect_backoff_ms': 100,
   'grpc.max_reconnect_backoff_ms': 2_000,
@@ -74,7 +75,9 @@ export async function dialUnix(socketPath: string, options: DialOptions): Promis
   using stack = new DisposableStack();
   // Old records begin with two slashes, which a gRPC target would take for an authority.
   const fitted = stack.use(fit(normalize(socketPath).replace(/^\/+/, '/')));
-  const client = new Client(`unix:${fitted.path}`, credentials.createInsecure(), CHANNEL_OPTIONS);
+  const { maxReceiveBytes = MAX_RECEIVE_BYTES } = options;
+  const channelOptions = { ...CHANNEL_OPTIONS, 'grpc.max_receive_message_length': maxReceiveBytes };
+  const client = new Client(`unix:${fitted.path}`, credentials.createInsecure(), channelOptions);
   stack.defer(() => client.close());
   await waitUntilReady(client, socketPath, fitted.path, options);
   return new GrpcUnixChannel(client, stack.move());

@@ -1,12 +1,11 @@
 import type { CmdHandlers, cmdV1 } from '@virtwire/shared-proto';
-import { parseJson } from '@virtwire/vm-model';
 import type { Logger } from '@virtwire/telemetry';
 import type { Lifecycle } from '../domain/lifecycle.ts';
 import type { DomainSync } from '../domain/sync.ts';
 import type { DomainWriter } from '../domain/wire-domain.ts';
-import { LauncherError } from '../errors.ts';
 import type { SyncOptions } from './complete-options.ts';
 import { completeOptions } from './complete-options.ts';
+import type { Plugins } from '../hooks/plugins.ts';
 import { vmiRpc } from './vmi-rpc.ts';
 
 /** What the methods need. */
@@ -19,30 +18,23 @@ export interface LifecycleRpcDeps {
   /** Ends a launcher that still waits for its domain. */
   readonly exitEarly: () => void;
   readonly writer: Pick<DomainWriter, 'noteOptions'>;
+  readonly plugins: Pick<Plugins, 'set'>;
 }
 
-/** Refuses plugins with domain hooks. @throws {LauncherError} `BadRequest`, `NotSupportedYet` */
-export function checkPlugins(options: cmdV1.VirtualMachineOptions | undefined): void {
-  const text = Buffer.from(options?.pluginsJson ?? []).toString('utf8');
-  if (text === '') return;
-  let plugins: unknown;
-  try {
-    plugins = parseJson(text);
-  } catch (caught) {
-    throw LauncherError.from(caught, 'BadRequest', 'failed to deserialize plugins from options: ');
-  }
-  if (plugins === null || (Array.isArray(plugins) && plugins.length === 0)) return;
-  throw new LauncherError('NotSupportedYet', 'domain hooks of plugins are not supported yet');
+/** The plugins that a request lists, as JSON; empty when it lists none. */
+export function pluginsText(options: cmdV1.VirtualMachineOptions | undefined): string {
+  return Buffer.from(options?.pluginsJson ?? []).toString('utf8');
 }
 
 /** Methods that start, pause and end the VM. `@source KubeVirt v1.9.0 pkg/virt-launcher/virtwrap/cmd-server/server.go` */
-export function lifecycleHandlers({ sync, lifecycle, log, podName, exitEarly, writer }: LifecycleRpcDeps) {
+export function lifecycleHandlers(deps: LifecycleRpcDeps) {
+  const { sync, lifecycle, log, podName, exitEarly, writer, plugins } = deps;
   return {
     syncVirtualMachine: vmiRpc<cmdV1.VMIRequest>(
       log,
       { success: 'Synced vmi', failure: 'Failed to sync vmi' },
       async (vmi, vmiLog, { options }) => {
-        checkPlugins(options);
+        plugins.set(pluginsText(options));
         if (options !== undefined) writer.noteOptions(options);
         await sync.sync(vmi, options === undefined ? undefined : completeOptions(vmi, options), vmiLog);
       },

@@ -2,9 +2,10 @@ import type { CmdHandlers, cmdV1 } from '@virtwire/shared-proto';
 import type { Logger } from '@virtwire/telemetry';
 import type { DomainWriter } from '../domain/wire-domain.ts';
 import type { MigrationParts } from '../migration/parts.ts';
+import type { Plugins } from '../hooks/plugins.ts';
 import { readMigrationSettings } from '../migration/settings.ts';
 import { completeOptions } from './complete-options.ts';
-import { checkPlugins } from './lifecycle.ts';
+import { pluginsText } from './lifecycle.ts';
 import { vmiRpc } from './vmi-rpc.ts';
 
 /** What the methods need. */
@@ -12,10 +13,11 @@ export interface MigrationRpcDeps {
   readonly migration: MigrationParts;
   readonly log: Logger;
   readonly writer: Pick<DomainWriter, 'noteOptions'>;
+  readonly plugins: Pick<Plugins, 'set'>;
 }
 
 /** Methods that bring the VM to another node. `@source KubeVirt v1.9.0 pkg/virt-launcher/virtwrap/cmd-server/server.go` */
-export function migrationHandlers({ migration, log, writer }: MigrationRpcDeps) {
+export function migrationHandlers({ migration, log, writer, plugins }: MigrationRpcDeps) {
   return {
     migrateVirtualMachine: vmiRpc<cmdV1.MigrationRequest>(
       log,
@@ -35,7 +37,7 @@ export function migrationHandlers({ migration, log, writer }: MigrationRpcDeps) 
       log,
       { success: 'Prepared migration target pod', failure: 'Failed to prepare migration target pod' },
       async (vmi, vmiLog, { options }) => {
-        checkPlugins(options);
+        plugins.set(pluginsText(options));
         if (options !== undefined) writer.noteOptions(options);
         await migration.target.prepare(vmi, options === undefined ? undefined : completeOptions(vmi, options), vmiLog);
       },

@@ -1,20 +1,17 @@
-import { randomUUID } from 'node:crypto';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path/posix';
 
 import type { DomainSpec, Vmi } from '@virtwire/vm-model';
 
 import { cloudInitImage } from '../converter/volume-paths.ts';
+import { named, seedMetadata } from './cloud-init-metadata.ts';
 import type { CloudInitData } from './cloud-init-source.ts';
 import { volumeSize } from './config-disks.ts';
 import { hasTaggedDevices, taggedDevices } from './device-metadata.ts';
 import { diskError, writeEmptyImage } from './files.ts';
 import { writeDirectoryIso } from './iso.ts';
 import type { DiskDeps } from './ports.ts';
-import { nonEmpty } from '../converter/non-empty.ts';
 
-const INSTANCE_TYPE_ANNOTATIONS = ['kubevirt.io/cluster-instancetype-name', 'kubevirt.io/instancetype-name'];
-const MAX_HOSTNAME = 63;
 const PRIVATE_MODE = 0o600;
 
 /**
@@ -67,14 +64,8 @@ export async function makeCloudInitDir(deps: Pick<DiskDeps, 'paths'>, vmi: Vmi, 
 
 /** Files of a NoCloud seed by name. */
 export function noCloudFiles(vmi: Vmi, data: CloudInitData): ReadonlyMap<string, string> {
-  const metadata = {
-    ...named('instance-type', instanceType(vmi)),
-    'instance-id': vmi.spec.domain.firmware === undefined ? randomUUID() : (vmi.spec.domain.firmware.uuid ?? ''),
-    ...named('local-hostname', hostnameOf(vmi)),
-    ...named('public-keys', numbered(data.publicKeys)),
-  };
   const files = new Map([
-    ['meta-data', JSON.stringify(metadata)],
+    ['meta-data', JSON.stringify(seedMetadata(vmi, data))],
     ['user-data', data.userData],
   ]);
   if (data.networkData !== '') files.set('network-config', data.networkData);
@@ -84,14 +75,7 @@ export function noCloudFiles(vmi: Vmi, data: CloudInitData): ReadonlyMap<string,
 /** Files of a ConfigDrive seed by path. */
 export function configDriveFiles(vmi: Vmi, data: CloudInitData, defined: DomainSpec): ReadonlyMap<string, string> {
   const devices = taggedDevices(vmi, defined);
-  const metadata = {
-    ...named('instance_type', instanceType(vmi)),
-    instance_id: `${vmi.metadata.name}.${vmi.metadata.namespace}`,
-    ...named('hostname', hostnameOf(vmi)),
-    ...named('uuid', vmi.spec.domain.firmware?.uuid),
-    ...(devices.length === 0 ? {} : { devices }),
-    ...named('public_keys', numbered(data.publicKeys)),
-  };
+  const metadata = { ...seedMetadata(vmi, data), ...named('devices', devices.length === 0 ? undefined : devices) };
   const dir = 'openstack/latest';
   const files = new Map([
     [`${dir}/meta_data.json`, JSON.stringify(metadata)],
@@ -99,24 +83,4 @@ export function configDriveFiles(vmi: Vmi, data: CloudInitData, defined: DomainS
   ]);
   if (data.networkData !== '') files.set(`${dir}/network_data.json`, data.networkData);
   return files;
-}
-
-/** Host name of the guest: what the spec says, else the VMI's name up to its first dot, as long as DNS allows. */
-export function hostnameOf(vmi: Vmi): string {
-  return nonEmpty(vmi.spec.hostname) ?? (vmi.metadata.name.split('.')[0] ?? '').slice(0, MAX_HOSTNAME);
-}
-
-function instanceType(vmi: Vmi): string | undefined {
-  const { annotations = {} } = vmi.metadata;
-  return INSTANCE_TYPE_ANNOTATIONS.map((name) => annotations[name]).find(
-    (value) => value !== undefined && value !== '',
-  );
-}
-
-function numbered(keys: readonly string[]): Record<string, string> | undefined {
-  return keys.length === 0 ? undefined : Object.fromEntries(keys.map((key, index) => [String(index), key]));
-}
-
-function named(key: string, value: unknown): Record<string, unknown> {
-  return value === undefined || value === '' ? {} : { [key]: value };
 }

@@ -22,7 +22,12 @@ export interface CloudInitData {
   readonly networkData: string;
   /** SSH keys in order. */
   readonly publicKeys: readonly string[];
+  /** What a sidecar made of the metadata; `minimal` is the least that cloud-init needs. Default: what the VMI says. */
+  readonly metadata?: SeedMetadata | 'minimal';
 }
+
+/** Metadata of a seed by the names that cloud-init knows. */
+export type SeedMetadata = Readonly<Record<string, unknown>>;
 
 /**
  * Reads the seed of the first cloud-init volume: inline data, or the secrets that are mounted for it.

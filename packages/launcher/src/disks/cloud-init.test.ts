@@ -3,7 +3,8 @@ import { describe, expect, test } from 'vitest';
 import { emptyDomainSpec, type Vmi } from '@virtwire/vm-model';
 
 import { createDiskWorld } from '../testing/disk-world.ts';
-import { configDriveFiles, hostnameOf, noCloudFiles } from './cloud-init-image.ts';
+import { configDriveFiles, noCloudFiles } from './cloud-init-image.ts';
+import { hostnameOf } from './cloud-init-metadata.ts';
 import { readCloudInit } from './cloud-init-source.ts';
 import { taggedDevices } from './device-metadata.ts';
 

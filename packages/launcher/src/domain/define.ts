@@ -10,9 +10,8 @@ const XML_INACTIVE = 2;
 export interface DefinerDeps {
   readonly libvirt: Pick<LibvirtPort, 'defineXml' | 'getXml'>;
   readonly parseSpec: (xml: string) => DomainSpec;
-  readonly renderSpec: (spec: DomainSpec) => string;
-  /** Changes the domain as the VM's sidecars want, before each define. */
-  readonly onDefine: (vmi: Vmi, spec: DomainSpec) => Promise<DomainSpec>;
+  /** The domain's XML, changed as the VM's sidecars and plugins want; asked before each define. */
+  readonly onDefine: (vmi: Vmi, spec: DomainSpec) => Promise<string>;
 }
 
 /** Gives domains to libvirt. */
@@ -40,7 +39,7 @@ export function createDefiner(deps: DefinerDeps): DomainDefiner {
   const { libvirt } = deps;
 
   async function defineOnce(vmi: Vmi, spec: DomainSpec, log: Logger): Promise<DomainRef> {
-    const xml = deps.renderSpec(await deps.onDefine(vmi, spec));
+    const xml = await deps.onDefine(vmi, spec);
     log.debug(`Domain XML generated. Base64 dump ${Buffer.from(xml).toString('base64')}`);
     try {
       return await libvirt.defineXml(xml);

@@ -47,7 +47,7 @@ export interface MigrationPartsDeps {
   readonly mutex: Mutex;
   readonly guestTime: GuestTimeSync;
   readonly parseSpec: (xml: string) => DomainSpec;
-  readonly onDefine: (vmi: Vmi, spec: DomainSpec) => Promise<DomainSpec>;
+  readonly onDefine: (vmi: Vmi, spec: DomainSpec) => Promise<unknown>;
   readonly clock: Clock;
   readonly log: Logger;
 }

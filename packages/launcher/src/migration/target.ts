@@ -47,7 +47,7 @@ export interface MigrationTargetDeps {
   /** CPUs of this pod. */
   readonly readPodCpuSet: () => Promise<readonly number[]>;
   /** What else is told of a domain before libvirt gets it; its changes do not reach a domain that comes from elsewhere. */
-  readonly onDefine: (vmi: Vmi, spec: DomainSpec) => Promise<DomainSpec>;
+  readonly onDefine: (vmi: Vmi, spec: DomainSpec) => Promise<unknown>;
 }
 
 /** Where things are, and what this release can do. */

@@ -77,9 +77,10 @@ build_root() {
   rm -f root/bin/busybox
   cp "$(command -v busybox)" root/bin/busybox
   cp -r "$here/rootfs/." root/
-  for name in poweroff shutdown; do # the agent's shutdown command calls /sbin/shutdown
+  for name in poweroff shutdown; do # the agent calls /sbin/shutdown, with -r for a reboot
     rm -f "root/sbin/$name"
-    printf '#!/bin/sh\nsync\nexec /bin/busybox poweroff -f\n' >"root/sbin/$name"
+    printf '#!/bin/sh\nsync\ncase " $* " in *" -r "*) exec /bin/busybox reboot -f ;; esac\nexec /bin/busybox poweroff -f\n' \
+      >"root/sbin/$name"
     chmod 755 "root/sbin/$name"
   done
   printf '#!/bin/sh\nexec /sbin/poweroff\n' >root/etc/acpi/PWRF/00000080

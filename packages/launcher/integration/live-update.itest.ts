@@ -82,19 +82,16 @@ describe.runIf(hasGuest)('CPUs and memory of a running guest (scripts/guest/buil
     await pod.waitForLog('Domain Memory Device size-change event received');
   });
 
-  test.runIf(availableParallelism() > 1)(
-    'each dedicated CPU runs on a host CPU of its own',
-    async () => {
-      const { spec } = vmiWith(2, '256Mi');
-      spec.domain.cpu = { ...spec.domain.cpu, dedicatedCpuPlacement: true };
-      const numa_cells = [{ id: 0, cpus: [0, 1].map((id) => ({ id, siblings: [] })) }];
-      const options = cmdV1.VirtualMachineOptions.fromPartial({ topology: { numa_cells } });
-      const request = { ...requestOf({ ...bare, spec }), options };
-      unwrap(await client.syncVirtualMachineCPUs(request, PATIENT));
-      await expect.poll(cpus, POLL).toBe('2');
-      expect(hostCpusOf(pod.qemuPid() ?? 0)).toEqual({ 'CPU 0': '0', 'CPU 1': '1' });
-    },
-  );
+  test.runIf(availableParallelism() > 1)('each dedicated CPU runs on a host CPU of its own', async () => {
+    const { spec } = vmiWith(2, '256Mi');
+    spec.domain.cpu = { ...spec.domain.cpu, dedicatedCpuPlacement: true };
+    const numa_cells = [{ id: 0, cpus: [0, 1].map((id) => ({ id, siblings: [] })) }];
+    const options = cmdV1.VirtualMachineOptions.fromPartial({ topology: { numa_cells } });
+    const request = { ...requestOf({ ...bare, spec }), options };
+    unwrap(await client.syncVirtualMachineCPUs(request, PATIENT));
+    await expect.poll(cpus, POLL).toBe('2');
+    expect(hostCpusOf(pod.qemuPid() ?? 0)).toEqual({ 'CPU 0': '0', 'CPU 1': '1' });
+  });
 
   test('the guest gets CPUs', async () => {
     unwrap(await client.syncVirtualMachineCPUs(requestOf(vmiWith(3, '256Mi')), PATIENT));

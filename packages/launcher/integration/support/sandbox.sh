@@ -36,6 +36,11 @@ if [ -n "${PROGRAMS:-}" ]; then
     [ ! -e "$file" ] || setcap cap_net_bind_service=+p "$file"
   done
 fi
+# What a device plugin gives to pods with network cards.
+if [ -e /dev/net/tun ]; then
+  mknod -m 666 "$root/tun" c 10 200
+  mount --bind "$root/tun" /dev/net/tun
+fi
 ip link set lo up
 cd /
 echo "exec $(date +%s%3N)" >&2

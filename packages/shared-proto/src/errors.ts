@@ -1,6 +1,7 @@
 /** Codes of {@link ProtoError}; each one is explained in the README. */
 export const PROTO_ERROR_CODES = [
   'Aborted',
+  'BadDocument',
   'BadRequest',
   'Closed',
   'DeadlineExceeded',

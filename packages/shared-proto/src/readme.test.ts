@@ -34,8 +34,8 @@ async function runBlock(block: string | undefined, end = ''): Promise<string> {
   return (await promisify(execFile)(process.execPath, ['-C', '@virtwire/source', program])).stdout;
 }
 
-test('the README has an example of either side, and one of the history', () => {
-  expect(blocks).toHaveLength(3);
+test('the README has an example of either side, of documents, and of the history', () => {
+  expect(blocks).toHaveLength(4);
 });
 
 test('the example that calls a launcher runs', async () => {
@@ -48,6 +48,22 @@ test('the example that calls a launcher runs', async () => {
   expect(paused).toEqual(['{"metadata":{"name":"vm1","namespace":"default"}}']);
 });
 
+test('the example that calls a launcher in documents runs', async () => {
+  const options: unknown[] = [];
+  await using _server = await serveCmd(socket.path, {
+    getDomain: async () => ({ domain: '{"Status":{"Status":"Running"}}' }),
+    migrateVirtualMachine: async (request) => {
+      const { Bandwidth, AllowPostCopy } = JSON.parse(Buffer.from(request.options).toString()) as Record<
+        string,
+        unknown
+      >;
+      options.push({ Bandwidth, AllowPostCopy });
+    },
+  });
+  expect(await runBlock(blocks[1])).toBe('Running\n');
+  expect(options).toEqual([{ Bandwidth: '64Mi', AllowPostCopy: true }]);
+});
+
 test('the example that serves a launcher runs', async () => {
   const ask = `
 const { connectCmd } = await import('@virtwire/shared-proto');
@@ -56,10 +72,10 @@ const version = await client.getQemuVersion();
 const kill = await client.killVirtualMachine({ vmi: { vmiJson: Buffer.from('{}') } });
 process.stdout.write(JSON.stringify([version.ok && version.value.version, !kill.ok && kill.error.detail]));
 `;
-  expect(JSON.parse(await runBlock(blocks[1], ask))).toEqual(['QEMU 10.0.13', 'Domain not found.']);
+  expect(JSON.parse(await runBlock(blocks[2], ask))).toEqual(['QEMU 10.0.13', 'Domain not found.']);
   await expect(connectCmd(socket.path)).rejects.toMatchObject({ code: 'DialFailed' });
 });
 
 test('the example that looks into the history runs', async () => {
-  expect(await runBlock(blocks[2])).toBe('true v1.6.0 true\n');
+  expect(await runBlock(blocks[3])).toBe('true v1.6.0 true\n');
 });

@@ -8,7 +8,7 @@ root=$1
 shift
 mount --make-rprivate /
 mount -t tmpfs tmpfs /run
-for dir in kubevirt kubevirt-private kubevirt-ephemeral-disks libvirt; do
+for dir in kubevirt kubevirt-private kubevirt-ephemeral-disks kubevirt-hooks kubevirt-plugin libvirt; do
   mkdir -p "/run/$dir" "$root/$dir"
   chown 107:107 "$root/$dir"
   mount --bind "$root/$dir" "/run/$dir"

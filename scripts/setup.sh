@@ -48,6 +48,7 @@ list_missing() {
   need systemd /lib/systemd/systemd-networkd
   need iputils-ping /bin/ping /usr/bin/ping
   need procps /sbin/sysctl /usr/sbin/sysctl
+  need openssl /usr/bin/openssl
   need chromium /usr/bin/chromium
   need gcc /usr/bin/gcc # deploy/native
   need libc6-dev /usr/lib/*/libc.a

@@ -1,10 +1,11 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { chownSync, copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { unwrap } from '@virtwire/shared-proto';
 import type { CmdClient } from '@virtwire/shared-proto';
 import type { BackupMetadata, Vmi } from '@virtwire/vm-model';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createCertificates, exportOptions } from './support/export-server.ts';
 import { createVmi, hasGuest, provideKernel, requestOf } from './support/guest.ts';
 import type { LauncherPod } from './support/sandbox.ts';
 import { eventually, startLauncherPod } from './support/sandbox.ts';
@@ -34,6 +35,13 @@ function trackedVmi(state: 'Initializing' | 'Enabled'): Vmi {
 
 const enabled = trackedVmi('Enabled');
 const { vmi } = requestOf(enabled);
+
+/** An extent as the export server of the test writes it down. */
+interface Extent {
+  readonly offset: number;
+  readonly length: number;
+  readonly description: string;
+}
 
 /** Files of the pod that outlive its VM. */
 const imageOf = (pod: LauncherPod): string => join(pod.root, 'kubevirt-private/vmi-disks/data/disk.img');
@@ -121,6 +129,20 @@ class Machine implements AsyncDisposable {
   }
 }
 
+/** Runs an export server in the pod's network, which has no way out. */
+async function startExportServer(pod: LauncherPod, dir: string, volume: string, bitmap: string) {
+  const script = join(import.meta.dirname, 'support/export-server.ts');
+  const node = [process.execPath, '-C', '@virtwire/source', script, dir, volume, bitmap];
+  const child = spawn('/usr/bin/nsenter', [`--net=/proc/${pod.launcherPid()}/ns/net`, ...node], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let said = '';
+  child.stdout.on('data', (chunk: Buffer) => (said += chunk.toString('utf8')));
+  const port = Number(await eventually('the port of the export server', () => /^(\d+)\n/.exec(said)?.[1]));
+  const done = eventually('the end of the export', () => said.endsWith('done\n'));
+  return { port, done, [Symbol.dispose]: () => void child.kill('SIGKILL') };
+}
+
 const start = (name: string, second: number) => ({
   ...{ cmd: 'Start', mode: 'Push', backupName: name, targetPath: TARGET },
   backupStartTime: `2026-01-01T00:00:${String(second).padStart(2, '0')}Z`,
@@ -194,6 +216,29 @@ describe.runIf(hasGuest)('backups of a running guest (scripts/guest/build.sh)', 
     expect(existsSync(nbdSocketOf(machine.pod))).toBe(false);
     const late = await machine.request({ ...options, cmd: 'Abort' });
     expect(late.ok ? '' : late.error.detail).toBe('failed to abort backup: backup already completed');
+  });
+
+  test('an export server pulls the backup through a tunnel: what changed, and equal bytes', async () => {
+    const dir = join(machine.pod.root, 'export');
+    mkdirSync(dir);
+    createCertificates(dir);
+    const since = checkpointOf('pull', 3);
+    const options = { ...start('out', 4), mode: 'Pull', incremental: since };
+    await machine.scribble(2, 10);
+    const atStart = readFileSync(imageOf(machine.pod));
+    unwrap(await machine.request(options));
+    using server = await startExportServer(machine.pod, dir, 'data', checkpointOf('out', 4));
+    unwrap(await machine.request({ ...options, cmd: 'Export', ...exportOptions(dir, server.port) }));
+    await server.done;
+    expect(readFileSync(join(dir, 'pulled.img')).equals(atStart)).toBe(true);
+    const extents = JSON.parse(readFileSync(join(dir, 'extents.json'), 'utf8')) as readonly Extent[];
+    const dirty = extents.filter(({ description }) => description.startsWith('dirty'));
+    const covers = (mib: number): boolean =>
+      dirty.some(({ offset, length }) => offset <= mib << 20 && offset + length >= (mib + 1) << 20);
+    expect([10, 11, 50, 51, 52].map(covers)).toEqual([true, true, true, true, true]);
+    expect(dirty.reduce((sum, { length }) => sum + length, 0)).toBeLessThan(8 << 20);
+    unwrap(await machine.request({ ...options, cmd: 'Abort' }));
+    await machine.ended('out');
   });
 
   test('a backup of which libvirt knows no beginning leaves nothing behind', async () => {

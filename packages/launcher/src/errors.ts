@@ -1,5 +1,6 @@
 /** Every failure code of the launcher package. */
 export type LauncherErrorCode =
+  | 'BackupFailed'
   | 'BadFlag'
   | 'BadRequest'
   | 'CmdServerFailed'

@@ -9,6 +9,7 @@ import { createAgentPoller } from './agent/poller.ts';
 import { createAgentReaction } from './agent/react.ts';
 import { createRawAgentData } from './agent/raw-data.ts';
 import { createAgentStore } from './agent/store.ts';
+import { createBackupExporter } from './backup/exporter.ts';
 import type { BackupManager } from './backup/manager.ts';
 import { createBackupManager } from './backup/manager.ts';
 import { backupHandlers } from './cmd-server/backup.ts';
@@ -177,7 +178,8 @@ function backupParts(
 ): BackupManager {
   const { libvirt, parseSpec, clock, log } = deps;
   const nbdSocket = join(paths.socketsDir, 'backup-nbd-sock');
-  return createBackupManager({ libvirt, freezer, metadata, parseSpec, clock, log, nbdSocket });
+  const exporter = createBackupExporter({ clock, nbdSocket });
+  return createBackupManager({ libvirt, freezer, exporter, metadata, parseSpec, clock, log, nbdSocket });
 }
 
 function domainParts(deps: TrackingDeps, flags: LauncherFlags, metadata: MetadataCache) {

@@ -24,6 +24,7 @@ test('the example runs and prints a domain', async () => {
 
 test('the README lists exactly the codes of the errors', () => {
   const codes: Record<LauncherErrorCode, true> = {
+    BackupFailed: true,
     BadFlag: true,
     BadRequest: true,
     CmdServerFailed: true,

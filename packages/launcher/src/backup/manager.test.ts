@@ -61,6 +61,7 @@ function createWorld(
       ...libvirt,
     },
     freezer: { freeze: note('freeze'), thaw: note('thaw'), ...freezer },
+    exporter: { start: note('export'), stop: () => void done.push('stop export') },
     metadata,
     parseSpec: () => emptyDomainSpec(),
     clock,
@@ -183,4 +184,18 @@ test('an image that QEMU never closes does not hold up the end for ever', async 
   await backups.start(vmi, request, log);
   await clock.until(backups.complete(ref, new Map([['operation', 9]])));
   expect(metadata.backup.load()?.Completed).toBe(true);
+});
+
+test('the running backup is exported until it ends, and no other', async () => {
+  const { backups, done } = createWorld();
+  const exported = { ...request, address: 'a:1', serverName: 'a', certificate: '', key: '', ca: '' };
+  await expect(backups.export(exported, log)).rejects.toThrow('could not find ongoing backup');
+  await backups.start(vmi, { ...request, mode: 'Pull', skipQuiesce: true }, log);
+  await backups.export(exported, log);
+  await expect(backups.export({ ...exported, name: 'b2' }, log)).rejects.toThrow(
+    'requested backup differs from ongoing one',
+  );
+  await backups.complete(ref, new Map([['operation', 9]]));
+  expect(done).toEqual(['begin', 'export', 'stop export']);
+  await expect(backups.export(exported, log)).rejects.toThrow('backup already completed');
 });

@@ -14,7 +14,8 @@ import type { MetadataCache } from '../metadata/cache.ts';
 import { parseBlockNodes, QUERY_BLOCK_NODES } from './block-nodes.ts';
 import { decideOutcome, decideStart, findObstacle, JOB_TYPE } from './decide-backup.ts';
 import { checkpointNameOf, createBackupDocuments } from './documents.ts';
-import type { BackupIdentity, BackupStart } from './request.ts';
+import type { BackupExporter } from './exporter.ts';
+import type { BackupExport, BackupIdentity, BackupStart } from './request.ts';
 
 const STATS_RUNNING = 0;
 const STATS_COMPLETED = 1;
@@ -29,6 +30,7 @@ export interface BackupManagerDeps {
     'lookupDomainByName' | 'getXml' | 'backupBegin' | 'getJobStats' | 'abortJob' | 'monitorCommand'
   >;
   readonly freezer: Freezer;
+  readonly exporter: BackupExporter;
   readonly metadata: Pick<MetadataCache, 'backup' | 'migration'>;
   readonly parseSpec: (xml: string) => DomainSpec;
   readonly clock: Clock;
@@ -43,6 +45,8 @@ export interface BackupManager {
   start(vmi: Vmi, request: BackupStart, log: Logger): Promise<void>;
   /** Ends the running backup; for a pull backup that is its proper end. */
   abort(vmi: Vmi, request: BackupIdentity, log: Logger): Promise<void>;
+  /** Lets a server outside the pod read the running pull backup. */
+  export(request: BackupExport, log: Logger): Promise<void>;
   /** Records how libvirt's job ended. @param domain undefined when libvirt does not know it any more. */
   complete(domain: DomainRef | undefined, job: Params): Promise<void>;
   /** Finds out about a backup whose end may have been missed while libvirt could not be reached. */
@@ -100,7 +104,7 @@ class LibvirtBackupManager implements BackupManager {
     try {
       await mkdir(directory, { recursive: true, mode: 0o755 });
     } catch (caught) {
-      throw LauncherError.from(caught, 'DiskFailed', 'error creating dir for backup: ');
+      throw LauncherError.from(caught, 'BackupFailed', 'error creating dir for backup: ');
     }
     try {
       const documents = createBackupDocuments({ ...request, directory, nbdSocket }, Devices.Disks ?? []);
@@ -156,6 +160,13 @@ class LibvirtBackupManager implements BackupManager {
     }
     await libvirt.abortJob(domain);
     log.info('backup job abort initiated successfully');
+  }
+
+  async export(request: BackupExport, log: Logger): Promise<void> {
+    const { exporter, metadata } = this.#deps;
+    const obstacle = findObstacle(metadata.backup.load(), request);
+    if (obstacle !== undefined) throw new LauncherError('BadRequest', obstacle);
+    await exporter.start(request, log);
   }
 
   async complete(domain: DomainRef | undefined, job: Params): Promise<void> {
@@ -217,7 +228,8 @@ class LibvirtBackupManager implements BackupManager {
   }
 
   #finish(ending: BackupMetadata, jobType: number, errorText: string | undefined): void {
-    const { metadata, clock, log } = this.#deps;
+    const { exporter, metadata, clock, log } = this.#deps;
+    exporter.stop();
     if (jobType === JOB_TYPE.completed) log.info('Backup has been completed successfully');
     if (jobType === JOB_TYPE.cancelled) log.info('Backup has been aborted');
     if (jobType === JOB_TYPE.failed) log.info('Backup has failed');

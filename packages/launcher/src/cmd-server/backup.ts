@@ -37,7 +37,7 @@ async function runBackup(backups: BackupManager, vmi: Vmi, log: Logger, options:
     case 'abort':
       return backups.abort(vmi, command, log);
     case 'export':
-      throw new LauncherError('NotSupportedYet', 'exporting a pull backup is not supported by this launcher yet');
+      return backups.export(command, log);
   }
 }
 

@@ -1,6 +1,6 @@
 import type { CmdClient } from '@virtwire/shared-proto';
 import { unwrap } from '@virtwire/shared-proto';
-import { parseDomainJson } from '@virtwire/vm-model';
+import { withDocuments } from '@virtwire/shared-proto/documents';
 import { HandlerError } from '../errors.ts';
 import { objectKey } from '../model.ts';
 import type { Domain } from '../model.ts';
@@ -12,17 +12,11 @@ import { domainKey } from './domain-store.ts';
  *
  * @param owner the VMI that the launcher belongs to; the domain of another one is refused (P4).
  * @returns undefined when it has none.
- * @throws {ProtoError} when it cannot be asked; {HandlerError} `Invalid` when its answer is no domain of its own.
+ * @throws {ProtoError} when it cannot be asked or answers with no domain; {HandlerError} `Invalid` when it is not its own.
  */
 export async function askDomain(client: CmdClient, owner: DomainIdentity): Promise<Domain | undefined> {
-  const { domain: json } = unwrap(await client.getDomain());
-  if (json === '') return undefined;
-  let domain: Domain;
-  try {
-    domain = parseDomainJson(json);
-  } catch (error) {
-    throw HandlerError.from(error, 'Invalid', 'the launcher sent something that is no domain');
-  }
+  const { domain } = unwrap(await withDocuments(client).getDomain());
+  if (domain === undefined) return undefined;
   const uid = domain.Spec.Metadata.KubeVirt.UID ?? '';
   if (domainKey(domain) === objectKey(owner) && (uid === '' || uid === owner.uid)) {
     domain.Spec.Metadata.KubeVirt.UID = owner.uid; // not there yet in a domain that is just being defined

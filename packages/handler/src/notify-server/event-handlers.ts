@@ -1,6 +1,7 @@
 import type { NotifyHandlers, PeerIdentity } from '@virtwire/shared-proto';
+import { readDomainEvent, readK8sEvent } from '@virtwire/shared-proto/documents';
+import type { DomainEvent, K8sEvent } from '@virtwire/shared-proto/documents';
 import type { Logger } from '@virtwire/telemetry';
-import { parseDomainJson, parseJson } from '@virtwire/vm-model';
 import type { DomainStore } from '../domain-watch/domain-store.ts';
 import { domainKey } from '../domain-watch/domain-store.ts';
 import { errorText } from '../errors.ts';
@@ -18,13 +19,6 @@ export interface EventHandlersDeps {
   readonly onDomainJson?: (uid: string, json: string) => void;
 }
 
-interface K8sEvent {
-  readonly involvedObject?: { readonly namespace?: string; readonly name?: string; readonly uid?: string };
-  readonly type?: string;
-  readonly reason?: string;
-  readonly message?: string;
-}
-
 const text = (bytes: Uint8Array): string => Buffer.from(bytes).toString('utf8');
 const refuse = (message: string): { success: false; message: string } => ({ success: false, message });
 
@@ -33,20 +27,6 @@ function foreign(identity: PeerIdentity | undefined, key: string, uid: string): 
   if (identity === undefined) return undefined;
   const isSame = objectKey(identity) === key && (uid === '' || uid === identity.uid);
   return isSame ? undefined : `this pipe belongs to ${objectKey(identity)} (${identity.uid}), not to ${key} (${uid})`;
-}
-
-function parseDomain(bytes: Uint8Array): Domain | undefined {
-  return bytes.length === 0 ? undefined : parseDomainJson(text(bytes));
-}
-
-function parseObject(json: string, what: string): object {
-  const value = parseJson(json);
-  if (typeof value !== 'object' || value === null) throw new Error(`${what} must be a JSON object`);
-  return value;
-}
-
-function readStatus(bytes: Uint8Array): { readonly message?: string } {
-  return bytes.length === 0 ? {} : parseObject(text(bytes), 'a status');
 }
 
 function domainUidOf(domain: Domain): string {
@@ -81,18 +61,17 @@ function isOutdated(domain: Domain, known: Domain | undefined, vmi: Vmi | undefi
 export function createEventHandlers({ store, getVmi, events, log, onDomainJson }: EventHandlersDeps): NotifyHandlers {
   return {
     handleDomainEvent(request, { identity }) {
-      let domain: Domain | undefined;
-      let status: { readonly message?: string };
+      let event: DomainEvent;
       try {
-        domain = parseDomain(request.domainJSON);
-        status = readStatus(request.statusJSON);
+        event = readDomainEvent(request);
       } catch (error) {
         return refuse(errorText(error));
       }
+      const { domainJSON: domain, statusJSON: status } = event;
       log.debug(`Received Domain Event of type ${request.eventType}`);
       if (request.eventType === 'ERROR') {
         const of = identity === undefined ? {} : { name: identity.name, namespace: identity.namespace };
-        log.error(of, `Domain error event with message: ${status.message ?? ''}`);
+        log.error(of, `Domain error event with message: ${status?.message ?? ''}`);
         return;
       }
       if (domain === undefined) return;
@@ -115,13 +94,13 @@ export function createEventHandlers({ store, getVmi, events, log, onDomainJson }
       return;
     },
     handleK8sEvent(request, { identity }) {
-      let event: K8sEvent;
+      let event: K8sEvent['eventJSON'];
       try {
-        event = parseObject(text(request.eventJSON), 'an event');
+        event = readK8sEvent(request).eventJSON;
       } catch (error) {
         return refuse(`Error unmarshalling k8s event: ${errorText(error)}`);
       }
-      const { namespace = '', name = '', uid = '' } = event.involvedObject ?? {};
+      const { namespace = '', name = '', uid = '' } = event?.involvedObject ?? {};
       const key = objectKey({ namespace, name });
       const stranger = foreign(identity, key, uid);
       if (stranger !== undefined) {
@@ -130,8 +109,8 @@ export function createEventHandlers({ store, getVmi, events, log, onDomainJson }
       }
       const vmi = getVmi(key);
       if (vmi?.metadata.uid !== uid) return refuse('VMI not found');
-      const type = event.type === 'Warning' ? 'Warning' : 'Normal';
-      events.event(vmiRef(vmi), type, event.reason ?? '', event.message ?? '');
+      const type = event?.type === 'Warning' ? 'Warning' : 'Normal';
+      events.event(vmiRef(vmi), type, event?.reason ?? '', event?.message ?? '');
       return;
     },
   };

@@ -1,4 +1,5 @@
 import { unwrap } from '@virtwire/shared-proto';
+import { withDocuments } from '@virtwire/shared-proto/documents';
 import type { Logger } from '@virtwire/telemetry';
 import { errorText, hasErrorCode } from '../errors.ts';
 import type { Launchers } from '../launchers/launchers.ts';
@@ -90,8 +91,8 @@ async function guestAgent({ launchers }: GatherDeps, input: GatherInput): Promis
   if (!needsGuestInfo(input)) return undefined;
   const client = await launchers.get(input.vmi);
   try {
-    const { guestInfoResponse } = unwrap(await client.getGuestInfo());
-    return JSON.parse(guestInfoResponse === '' ? '{}' : guestInfoResponse) as GuestAgentInfo;
+    const { guestInfoResponse = {} } = unwrap(await withDocuments(client).getGuestInfo());
+    return guestInfoResponse;
   } catch (error) {
     if (hasErrorCode(error, 'Unimplemented')) return undefined;
     throw error;

@@ -1,8 +1,8 @@
-import { isConnectionLoss, unwrap, vmiRequest } from '@virtwire/shared-proto';
+import { isConnectionLoss, unwrap } from '@virtwire/shared-proto';
 import type { CmdClient, ProtoError } from '@virtwire/shared-proto';
+import { withDocuments } from '@virtwire/shared-proto/documents';
 import { startSpan } from '@virtwire/telemetry';
 import type { Span } from '@virtwire/telemetry';
-import { renderVmiJson } from '@virtwire/vm-model';
 import type { DomainStore } from '../domain-watch/domain-store.ts';
 import { errorText, HandlerError, hasErrorCode } from '../errors.ts';
 import type { EventRecorder, EventType } from '../events/recorder.ts';
@@ -74,7 +74,7 @@ function stopExecutors(deps: ExecutorsDeps, tell: (pass: Pass, type: EventType, 
     },
     signalShutdown: async ({ isFirst, requeueAfterMs }, pass) => {
       const client = await verified(pass);
-      const answer = await client.shutdownVirtualMachine(vmiRequest(renderVmiJson(pass.vmi)));
+      const answer = await withDocuments(client).shutdownVirtualMachine({ vmi: pass.vmi });
       if (!answer.ok && answer.error.code !== 'Disconnected') throw answer.error;
       pass.log.info(`Signaled graceful shutdown for ${pass.vmi.metadata.name}`);
       if (isFirst) tell(pass, 'Normal', 'ShuttingDown', 'Signaled Graceful Shutdown');
@@ -83,7 +83,7 @@ function stopExecutors(deps: ExecutorsDeps, tell: (pass: Pass, type: EventType, 
     killDomain: async ({ because }, pass) => {
       pass.log.info(because);
       const client = await verified(pass);
-      const answer = await client.killVirtualMachine(vmiRequest(renderVmiJson(pass.vmi)));
+      const answer = await withDocuments(client).killVirtualMachine({ vmi: pass.vmi });
       if (!answer.ok && answer.error.code !== 'Disconnected') throw answer.error;
       tell(pass, 'Normal', 'Deleted', 'VirtualMachineInstance stopping');
     },
@@ -94,7 +94,7 @@ function stopExecutors(deps: ExecutorsDeps, tell: (pass: Pass, type: EventType, 
         if (client === undefined) return; // a launcher that cannot be reached holds nothing that could be deleted
         pass.log.info(`Signaled deletion for ${name}`);
         tell(pass, 'Normal', 'Deleted', 'Signaled Deletion');
-        const answer = await client.deleteVirtualMachine(vmiRequest(renderVmiJson(pass.vmi)));
+        const answer = await withDocuments(client).deleteVirtualMachine({ vmi: pass.vmi });
         if (!answer.ok && !isConnectionLoss(answer.error)) throw answer.error;
       } finally {
         pass.client = undefined;
@@ -202,7 +202,7 @@ function runningExecutors(deps: ExecutorsDeps, isolationOf: (pass: Pass) => Prom
         const client = await launchers.getVerified(pass.vmi);
         await parts.memlock?.adjust(pass.vmi, await isolationOf(pass));
         pass.log.debug('sending hot-plug host-devices command');
-        unwrap(await client.hotplugHostDevices(vmiRequest(renderVmiJson(pass.vmi))));
+        unwrap(await withDocuments(client).hotplugHostDevices({ vmi: pass.vmi }));
       } catch (error) {
         pass.log.error({ reason: error }, `failed to hot-plug SR-IOV interfaces: ${errorText(error)}`);
       }
@@ -210,8 +210,7 @@ function runningExecutors(deps: ExecutorsDeps, isolationOf: (pass: Pass) => Prom
     dumpMemory: async ({ path }, pass) => {
       try {
         const client = await launchers.getVerified(pass.vmi);
-        const { vmi } = vmiRequest(renderVmiJson(pass.vmi));
-        unwrap(await client.virtualMachineMemoryDump({ vmi, dumpPath: path }));
+        unwrap(await withDocuments(client).virtualMachineMemoryDump({ vmi: pass.vmi, dumpPath: path }));
       } catch (error) {
         if (hasErrorCode(error, 'Unimplemented')) {
           // What comes after the dump in this pass must not be lost over it (FM-1.5).
@@ -283,7 +282,7 @@ export function createExecutors(deps: ExecutorsDeps): Executors {
       const client = pass.client ?? (await launchers.get(pass.vmi));
       const adapted = await adaptToLauncher(deps, pass, client, options, isolationOf);
       const answer = await timed(startSpan(pass.log, 'SyncVirtualMachine'), () =>
-        client.syncVirtualMachine(vmiRequest(renderVmiJson(vmi), adapted)),
+        withDocuments(client).syncVirtualMachine({ vmi, options: adapted }),
       );
       if (answer.ok) return;
       throw answer.error.message.includes(EFI_MISSING) ? secureBootError(answer.error) : answer.error;

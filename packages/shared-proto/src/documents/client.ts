@@ -1,6 +1,6 @@
 import type { CallOptions, CallResult } from '../calls.ts';
 import type { CmdClient } from '../cmd/api.ts';
-import { CMD_RPC_NAMES, type CmdRequestInit, type CmdRpc, methodName } from '../cmd/rpcs.ts';
+import { CMD_RPC_NAMES, type CmdRpc, methodName } from '../cmd/rpcs.ts';
 import { ProtoError } from '../errors.ts';
 import { printDocuments, readDocuments } from './convert.ts';
 import { CMD_DOCUMENTS } from './table.ts';
@@ -30,8 +30,9 @@ async function call(
 ): Promise<CallResult<object>> {
   const tree = CMD_DOCUMENTS[rpc];
   try {
-    const message = printDocuments(request, tree.request) as CmdRequestInit<typeof rpc>;
-    const result = await client.call(rpc, message, options);
+    const message = printDocuments(request, tree.request);
+    const method = client[methodName(rpc)] as (message: object, options: CallOptions) => Promise<CallResult<object>>;
+    const result = await method(message, options);
     if (result.ok) return { ok: true, value: readDocuments(result.value, tree.response) };
     if (result.answer === undefined) return { ok: false, error: result.error };
     return { ok: false, error: result.error, answer: readDocuments(result.answer, tree.response) };

@@ -30,7 +30,7 @@ export function readDocuments(message: object, tree: DocumentTree): object {
   return { ...message, ...documents };
 }
 
-/** Prints the documents of a message; what is undefined stays so. */
+/** Prints the documents of a message; what is undefined or bytes stays so. */
 export function printDocuments(message: object, tree: DocumentTree): object {
   const given = message as Message;
   const printed: Record<string, unknown> = {};
@@ -48,6 +48,7 @@ function readLeaf(place: EmbeddedField | 'VMI', value: unknown): unknown {
 }
 
 function printLeaf(place: EmbeddedField | 'VMI', value: unknown): unknown {
+  if (value instanceof Uint8Array) return place === 'VMI' ? { vmiJson: value } : value;
   if (place === 'VMI') return { vmiJson: Buffer.from(printEmbedded('VMI.vmiJson', value as Vmi)) };
   const json = printEmbedded(place, value as EmbeddedValue<typeof place>);
   return TEXT_FIELDS.has(place) ? json : Buffer.from(json);

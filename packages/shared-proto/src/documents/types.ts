@@ -30,11 +30,11 @@ export type ReadMessage<M, T> = {
     : M[K];
 };
 
-/** A message as it is written, with documents in place of their JSON. */
+/** A message as it is written, with documents in place of their JSON; JSON that is there already may stay bytes. */
 export type WrittenMessage<M, T> = {
   [K in keyof M]?: K extends keyof T
     ? T[K] extends string
-      ? WrittenLeaf<T[K]> | undefined
+      ? WrittenLeaf<T[K]> | Uint8Array | undefined
       : WrittenMessage<NonNullable<M[K]>, T[K]> | undefined
     : M[K];
 };

@@ -1,5 +1,6 @@
-import { connectCmd, unwrap, vmiRequest } from '@virtwire/shared-proto';
-import { isConditionTrue, renderVmiJson } from '@virtwire/vm-model';
+import { connectCmd, unwrap } from '@virtwire/shared-proto';
+import { withDocuments } from '@virtwire/shared-proto/documents';
+import { isConditionTrue } from '@virtwire/vm-model';
 import type { Vmi } from '@virtwire/vm-model';
 import { VirtwireError } from '../errors.ts';
 import { openNode } from '../node/standalone-node.ts';
@@ -35,7 +36,10 @@ async function callLauncher(
   const { vmi } = findVmi(layout, key);
   try {
     using client = await connectCmd(launcherSocketOf(layout.podsMount, record.podUid));
-    unwrap(await client.call(rpc, vmiRequest(renderVmiJson(vmi))));
+    const launcher = withDocuments(client);
+    unwrap(
+      await (rpc === 'PauseVirtualMachine' ? launcher.pauseVirtualMachine : launcher.unpauseVirtualMachine)({ vmi }),
+    );
   } catch (caught) {
     const verb = rpc === 'PauseVirtualMachine' ? 'pause' : 'unpause';
     throw VirtwireError.from(caught, 'NoLauncher', `cannot ${verb} ${key}`);

@@ -27,7 +27,8 @@ import { createNotifyGate } from './notify-server/notify-gate.ts';
 import type { NotifyGate } from './notify-server/notify-gate.ts';
 import { warmUpConnections } from './notify-server/warm-up.ts';
 import { createNodeParts } from './prepare/node-parts.ts';
-import type { NodeParts } from './prepare/parts.ts';
+import { missingParts } from './prepare/missing-parts.ts';
+import type { NodeParts, OptionalParts } from './prepare/parts.ts';
 import { warmUp } from './prepare/warm-up.ts';
 import { createPodInterfaceCache } from './status/pod-interface-cache.ts';
 import { createVmController } from './vmi/controller.ts';
@@ -56,6 +57,8 @@ export interface Handler {
   stop(): Promise<void>;
   /** Rejects when the handler cannot go on (notify server failed ten times in a row). */
   readonly failed: Promise<never>;
+  /** Optional node parts that this build does not have of its own, whatever it was given. */
+  readonly missingParts: readonly (keyof OptionalParts)[];
 }
 
 const DRAIN_LIMIT_MS = 5_000;
@@ -102,6 +105,7 @@ class HandlerProcess implements Handler {
   readonly #controller: VmController;
   readonly #stop = new AbortController();
   readonly #stack = new AsyncDisposableStack();
+  readonly missingParts: Handler['missingParts'];
   #isServing = false;
 
   constructor(deps: HandlerDeps, config: HandlerConfig) {
@@ -133,10 +137,9 @@ class HandlerProcess implements Handler {
     const cluster = deps.cluster ?? defaultCluster();
     const settings = (): ClusterConfig => cluster().config;
     const { privateDir, ownPodIp } = config;
-    const parts: NodeParts = {
-      ...createNodeParts({ config: settings, events, log }, { privateDir, ownPodIp }),
-      ...deps.parts,
-    };
+    const own = createNodeParts({ config: settings, events, log }, { privateDir, ownPodIp });
+    const parts: NodeParts = { ...own, ...deps.parts };
+    this.missingParts = missingParts(own);
     const records = openGhostRecords(config.privateDir, config.podsDir, log);
     const recorded = new Set(records.list().map(({ uid }) => uid));
     this.#eras = openLauncherEras(config.privateDir, (uid) => recorded.has(uid), log);

@@ -124,6 +124,20 @@ export class FakeDomain {
     }
   }
 
+  /** Comes from another daemon: its CPUs run once all of it is here. */
+  arrive(): void {
+    if (this.isActive) throw invalidState('domain is already running');
+    this.id = this.host.nextId();
+    this.live = structuredClone(this.definition);
+    this.live.attributes['id'] = String(this.id);
+    describeDevices(this.live, this);
+    this.#set(DomainState.PAUSED, DomainPausedReason.MIGRATION);
+    this.#emit(Event.STARTED, Started.MIGRATED);
+    this.#set(DomainState.RUNNING, DomainRunningReason.MIGRATED);
+    this.#emit(Event.RESUMED, Resumed.MIGRATED);
+    this.#bootAgent();
+  }
+
   suspend(): void {
     this.assertActive();
     if (this.state === DomainState.PAUSED) return;

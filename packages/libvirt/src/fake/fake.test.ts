@@ -153,6 +153,15 @@ describe('jobs', () => {
     expect((await domain.getJobStats(1)).type).toBe(DomainJobType.NONE);
   });
 
+  test('a guest arrives from elsewhere, running and kept', async () => {
+    daemon.hypervisor.receive(tinyDomainXml({ name: 'guest-from-afar' }));
+    const domain = await connection.lookupDomainByName('guest-from-afar');
+    expect(await domain.getState()).toMatchObject({ state: DomainState.RUNNING });
+    expect(daemon.domain('guest-from-afar').isPersistent).toBe(true);
+    expect(log).toEqual(['lifecycle 2/1', 'lifecycle 4/1', 'lifecycle 0/0']);
+    expect(() => daemon.hypervisor.receive(tinyDomainXml({ name: 'guest-from-afar' }))).toThrow(/already/);
+  });
+
   test('a migration reports figures, and ends when it is aborted or fails', async () => {
     const domain = await started({ jobDurationMs: 'untilLever' });
     const aborted = domain.migrateToUri('qemu:///x', [], flags).catch((error: unknown) => error);

@@ -93,6 +93,19 @@ export class FakeHypervisor {
     return domain;
   }
 
+  /** Lever: a domain arrives by migration and is kept, as with PERSIST_DEST. */
+  receive(xml: string): FakeDomain {
+    const domain = this.#make(xml, true);
+    if (this.#domains.has(domain.uuid)) throw invalidState(`domain '${domain.name}' is here already`);
+    this.#domains.set(domain.uuid, domain);
+    domain.arrive();
+    this.#events.emit('lifecycle', domain, {
+      event: DomainEventType.DEFINED,
+      detail: DomainEventDefinedDetailType.ADDED,
+    });
+    return domain;
+  }
+
   /** Forgets a definition. A running domain goes on as a transient one. */
   undefine(domain: FakeDomain): void {
     if (!domain.isPersistent) throw invalidState('cannot undefine transient domain');

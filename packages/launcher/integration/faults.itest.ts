@@ -101,6 +101,16 @@ test('FM-9.5 SIGTERM marks the domain; without a handler the VM is ended within 
   expect(await pod.exited).toBe(0);
 });
 
+test('a libvirt that hangs keeps neither the VM nor the pod beyond the grace period', LIMIT, async () => {
+  await using pod = await startRunning(['--grace-period-seconds', '2'], { gracePeriodSeconds: 2 });
+  process.kill(await eventually('the daemon', () => pod.daemonPid()), 'SIGSTOP');
+  process.kill(pod.launcherPid(), 'SIGTERM');
+  await pod.waitForLog('Falling back to SIGTERM');
+  await eventually('the end of QEMU', () => pod.qemuPid() === undefined);
+  await pod.waitForLog('Waiting on final notifications to be sent to virt-handler.');
+  expect(await pod.exited).toBe(0);
+});
+
 test('while the pipe is down the newest state is kept, and sent when it is back', LIMIT, async () => {
   await using pod = await startRunning();
   await pod.ear.close();

@@ -1,4 +1,4 @@
-import { unwrap } from '@virtwire/shared-proto';
+import { unwrap, vmiRequest } from '@virtwire/shared-proto';
 import { parseDomainJson, renderVmiJson } from '@virtwire/vm-model';
 import { expect, test } from 'vitest';
 import { createVmi, eventually, startLauncherOnFake } from './testing/launcher-on-fake.ts';
@@ -118,6 +118,27 @@ test('a shutdown that comes when the guest has just turned itself off is no fail
   await eventually('the request', () => daemon.callsOf('DOMAIN_SHUTDOWN_FLAGS').length === 1);
   daemon.domain(domainName).powerOffFromGuest();
   unwrap(await asking);
+});
+
+test('FM-4.9 a graceful shutdown is left to the default method of the hypervisor', async () => {
+  await using launcher = await startRunning();
+  unwrap(await launcher.client.shutdownVirtualMachine(launcher.request));
+  expect(launcher.daemon.callsOf('DOMAIN_SHUTDOWN_FLAGS').map(({ args }) => args)).toEqual([
+    expect.objectContaining({ flags: 0 }),
+  ]);
+});
+
+test('FM-6.7 a disk that is not there yet is answered at once, so that the handler may try again', async () => {
+  await using launcher = await startLauncherOnFake();
+  const vmi = createVmi();
+  vmi.spec.domain.devices.disks = [{ name: 'root', disk: { bus: 'virtio' } }];
+  vmi.spec.volumes = [{ name: 'root', containerDisk: { image: 'some/image' } }];
+  const request = vmiRequest(renderVmiJson(vmi));
+  for (let tries = 0; tries < 3; tries++) {
+    const failed = await launcher.client.syncVirtualMachine(request);
+    expect(failed.ok ? '' : failed.error.detail).toMatch(/container-disks\/disk_0\.img.*no such file or directory/);
+  }
+  expect(launcher.daemon.callsOf('DOMAIN_DEFINE_XML_FLAGS')).toEqual([]);
 });
 
 test('an error of libvirt reaches the handler in the form that it knows', async () => {

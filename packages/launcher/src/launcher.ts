@@ -7,7 +7,7 @@ import { startCmdServer } from './cmd-server/server.ts';
 import type { Clock } from './config/clock.ts';
 import type { LauncherFlags } from './config/flags.ts';
 import { launcherPaths } from './config/paths.ts';
-import { LauncherError, textOf } from './errors.ts';
+import { LauncherError } from './errors.ts';
 import type { HandlerLine } from './events/notify-sender.ts';
 import { createHandlerLine } from './events/notify-sender.ts';
 import { subscribeToDomainEvents } from './events/subscribe.ts';
@@ -21,6 +21,8 @@ import type { Sidecars } from './hooks/sidecars.ts';
 import type { RunningDaemons } from './libvirt-daemon/start.ts';
 import { warmUpLibvirt } from './libvirt-daemon/warm-up.ts';
 import { waitForFinalNotification } from './monitor/final-notification.ts';
+import { killByForce, killInTime } from './monitor/kill-by-force.ts';
+import type { ForceDeps } from './monitor/kill-by-force.ts';
 import { shutDownGracefully } from './monitor/node-shutdown.ts';
 import { monitorQemu } from './monitor/qemu-monitor.ts';
 import { readPidFile, readProcessState } from './monitor/qemu-process.ts';
@@ -113,23 +115,13 @@ async function start(launcher: LauncherProcess): Promise<Running> {
   return { connection, guestConnection, graph, server, line, preparation, ending, failure: failure.promise };
 }
 
-async function killDomain({ lifecycle, vmi }: LauncherGraph, log: Logger): Promise<void> {
-  await lifecycle.kill({ metadata: vmi }, log);
-}
-
-async function killByForce(graph: LauncherGraph, pid: number | undefined, log: Logger): Promise<void> {
-  try {
-    await killDomain(graph, log);
-  } catch (caught) {
-    log.error({ reason: caught }, 'Unable to stop qemu with libvirt');
-    if (pid === undefined) return;
-    log.warn('Falling back to SIGTERM');
-    try {
-      process.kill(pid, 'SIGTERM');
-    } catch (failed) {
-      log.warn(`QEMU is gone already: ${textOf(failed)}`);
-    }
-  }
+function forceOf({ clock, log }: LauncherProcess, { lifecycle, vmi }: LauncherGraph): ForceDeps {
+  return {
+    clock,
+    log,
+    kill: () => lifecycle.kill({ metadata: vmi }, log),
+    terminate: (pid) => process.kill(pid, 'SIGTERM'),
+  };
 }
 
 /** Process 1 of the pod collects what ends in it; a lost signal is made up for. */
@@ -151,7 +143,7 @@ async function watch(launcher: LauncherProcess, { graph }: Running): Promise<voi
     const shutdown = (): Promise<void> => graph.lifecycle.shutdown({ metadata: graph.vmi }, log);
     void shutDownGracefully({ clock, log, metadata, shutdown }, ended.signal);
   };
-  const kill = (pid: number | undefined): Promise<void> => killByForce(graph, pid, log);
+  const force = forceOf(launcher, graph);
   const readPid = (): number | undefined => readPidFile(launcherPaths(flags).qemuPidFile);
   await monitorQemu(
     {
@@ -160,7 +152,7 @@ async function watch(launcher: LauncherProcess, { graph }: Running): Promise<voi
       readPid,
       readProcessState,
       onShutdownSignal,
-      kill,
+      kill: (pid) => killByForce(force, pid),
       isExitingEarly,
       isDeleteTold,
       onZombie: remindInit,
@@ -174,8 +166,9 @@ async function watch(launcher: LauncherProcess, { graph }: Running): Promise<voi
     stopSignal,
   );
   ended.abort();
+  await graph.migration.settle();
   await launcher.sidecars?.shutdown();
-  await waitForFinalNotification({ clock, log, isDeleteSent: graph.deleteSent, kill: () => killDomain(graph, log) });
+  await waitForFinalNotification({ clock, log, isDeleteSent: graph.deleteSent, kill: () => killInTime(force) });
 }
 
 async function stop({ daemons, log }: LauncherProcess, running: Running): Promise<void> {

@@ -16,7 +16,7 @@ import { readLastPanic, renderPanicMessage } from './guest-panic.ts';
 import { decideIoErrorEvents } from './io-errors.ts';
 import type { K8sEvent, VmiReference } from './k8s-event.ts';
 import { k8sEventObject } from './k8s-event.ts';
-import type { NotifyPort } from './notify-port.ts';
+import type { NotifyFailure, NotifyPort } from './notify-port.ts';
 
 /** What handling an event needs. */
 export interface EventProcessorDeps {
@@ -80,6 +80,7 @@ class DomainEventProcessor implements EventProcessor {
   readonly #vmi: VmiReference;
   readonly #qemuLogFile: string;
   #last = { status: '', reason: '' };
+  #isHandlerAway = false;
 
   constructor(deps: EventProcessorDeps, vmi: VmiReference, qemuLogFile: string) {
     this.#deps = deps;
@@ -177,7 +178,18 @@ class DomainEventProcessor implements EventProcessor {
 
   async #send(domain: Domain, eventType: 'ADDED' | 'MODIFIED'): Promise<boolean> {
     const failure = await this.#deps.notify.sendDomainEvent(this.#deps.renderDomain(domain), eventType);
-    if (failure !== undefined) this.#deps.log.error({ reason: failure.error }, 'Could not send domain notify event.');
+    this.#logDelivery(failure);
     return failure === undefined || failure.isRefused;
+  }
+
+  /** FM-11.5: a handler may be away for hours, and each state is tried again and again. */
+  #logDelivery(failure: NotifyFailure | undefined): void {
+    const { log } = this.#deps;
+    const isAway = failure !== undefined && !failure.isRefused;
+    if (failure !== undefined && !(isAway && this.#isHandlerAway)) {
+      log.error({ reason: failure.error }, 'Could not send domain notify event.');
+    }
+    if (!isAway && this.#isHandlerAway) log.info('Domain notify events get through again.');
+    this.#isHandlerAway = isAway;
   }
 }

@@ -50,12 +50,14 @@ export async function monitorQemu(
   const startedAtMs = clock.now();
   let pid: number | undefined;
   let shutdownAtMs: number | undefined;
+  let isMissingTold = false;
 
   function findPid(): void {
     if (pid !== undefined) return;
     pid = deps.readPid();
-    if (pid === undefined) log.info(`Still missing PID for ${domainName}, no pid file yet`);
-    else log.info(`Found PID for ${domainName}: ${pid}`);
+    if (pid !== undefined) log.info(`Found PID for ${domainName}: ${pid}`);
+    else if (!isMissingTold) log.info(`Still missing PID for ${domainName}, no pid file yet`);
+    isMissingTold = true;
   }
 
   stopSignal.addEventListener('abort', () => deps.nudge.nudge(), { once: true });

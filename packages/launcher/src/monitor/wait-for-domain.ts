@@ -7,8 +7,8 @@ import type { Nudge } from './nudge.ts';
 
 const LOOK_EVERY_MS = 10_000;
 const EARLY_EXIT_EVERY_MS = 2_000;
-/** How long a libvirt that does not answer may hold up a pod that is told to end. */
-const LAST_LOOK_MS = 2_000;
+/** A libvirt that does not answer within this time has no domain yet; the other ends must not wait for it. */
+const LOOK_LIMIT_MS = 2_000;
 
 /** What waiting for a domain needs. */
 export interface WaitForDomainDeps {
@@ -49,7 +49,7 @@ export async function waitForDomain(
   let lookAtMs = clock.now();
   stopSignal.addEventListener('abort', () => deps.nudge.nudge(), { once: true });
   for (;;) {
-    if (stopSignal.aborted) return lookOnceMore(deps);
+    if (stopSignal.aborted) return await hasDomain(deps);
     if (deps.isExitingEarly()) throw new LauncherError('EarlyExit', 'received early exit signal');
     if (clock.now() >= lookAtMs) {
       if (await hasDomain(deps)) return true;
@@ -62,15 +62,15 @@ export async function waitForDomain(
   }
 }
 
-async function lookOnceMore(deps: WaitForDomainDeps): Promise<boolean> {
+async function hasDomain(deps: WaitForDomainDeps): Promise<boolean> {
   const timer = new AbortController();
-  const timedOut = deps.clock.sleep(LAST_LOOK_MS, timer.signal).then(() => false);
-  const found = await Promise.race([hasDomain(deps), timedOut]);
+  const timedOut = deps.clock.sleep(LOOK_LIMIT_MS, timer.signal).then(() => false);
+  const found = await Promise.race([look(deps), timedOut]);
   timer.abort();
   return found;
 }
 
-async function hasDomain(deps: WaitForDomainDeps): Promise<boolean> {
+async function look(deps: WaitForDomainDeps): Promise<boolean> {
   try {
     return (await deps.listDomains()).some((domain) => domain.uuid !== '');
   } catch (caught) {

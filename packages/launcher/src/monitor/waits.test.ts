@@ -81,6 +81,17 @@ describe('waiting for a domain', () => {
     expect(await clock.until(result)).toBe(hasDomain);
   });
 
+  test('FM-8.3 a libvirt that hangs does not hold up the early exit', async () => {
+    const { clock, state, deps } = waiting(() => new Promise(() => undefined));
+    const result = waitForDomain(deps, 60_000, never);
+    const failure = expect(result).rejects.toThrow('received early exit signal');
+    await clock.advance(500);
+    state.isExitingEarly = true;
+    deps.nudge.nudge();
+    await clock.advance(2_000);
+    await failure;
+  });
+
   test('a libvirt that does not answer is asked again', async () => {
     let looks = 0;
     const { clock, deps } = waiting(() => (++looks < 3 ? Promise.reject(new Error('gone')) : Promise.resolve([vm])));
@@ -144,6 +155,35 @@ describe('FM-9.5 a pod that is told to end', () => {
   test('powers the guest down itself after 10 s', async () => {
     expect(await run(undefined)).toEqual([10_000]);
   });
+});
+
+test('FM-11.5 a QEMU that is long in coming is told of once', async () => {
+  const clock = createFakeClock(0);
+  const messages: string[] = [];
+  const write = (line: string): void => void messages.push((JSON.parse(line) as { msg: string }).msg);
+  const pids: number[] = [];
+  const deps = {
+    clock,
+    log: createLogger('virt-launcher', { destination: { write } }),
+    readPid: () => pids[0],
+    readProcessState: () => undefined,
+    onShutdownSignal: () => undefined,
+    kill: () => Promise.resolve(),
+    isExitingEarly: () => false,
+    isDeleteTold: () => false,
+    onZombie: () => undefined,
+    nudge: createNudge(clock),
+  };
+  const done = monitorQemu(deps, { domainName: 'ns_vm', startTimeoutMs: 60_000, gracePeriodSeconds: 3 }, never);
+  await clock.advance(30_000);
+  pids.push(42);
+  await clock.until(done);
+  expect(messages).toEqual([
+    'Monitoring loop: rate 1s start timeout 1m0s',
+    'Still missing PID for ns_vm, no pid file yet',
+    'Found PID for ns_vm: 42',
+    'Process ns_vm and pid 42 is gone!',
+  ]);
 });
 
 test('the watch kills once a second after the grace period, until QEMU is gone', async () => {

@@ -3,6 +3,7 @@ export type LauncherErrorCode =
   | 'BackupFailed'
   | 'BadFlag'
   | 'BadRequest'
+  | 'Busy'
   | 'CmdServerFailed'
   | 'ConvertFailed'
   | 'CredentialsFailed'

@@ -259,7 +259,7 @@ function guestParts(
   const areProbesPaused = (): boolean => sync.areProbesPaused();
   return guestHandlers({
     libvirt,
-    reboot: guestLibvirt,
+    reboot: { libvirt: guestLibvirt, clock },
     freezer,
     memoryDumper: createMemoryDumper({ libvirt: guestLibvirt, metadata, clock }),
     launchSecurity: createLaunchSecurity({ libvirt, firmwarePath: join(flags.ovmfPath, SEV_FIRMWARE) }),

@@ -27,6 +27,7 @@ test('the README lists exactly the codes of the errors', () => {
     BackupFailed: true,
     BadFlag: true,
     BadRequest: true,
+    Busy: true,
     CmdServerFailed: true,
     ConvertFailed: true,
     CredentialsFailed: true,

@@ -9,7 +9,7 @@ import type { Freezer } from '../domain/freeze.ts';
 import type { LaunchSecurity } from '../domain/launch-security.ts';
 import type { LibvirtPort } from '../domain/libvirt-port.ts';
 import type { MemoryDumper } from '../domain/memory-dump.ts';
-import type { RebootPort } from '../domain/reboot.ts';
+import type { RebootDeps } from '../domain/reboot.ts';
 import { resetVm, softRebootVm } from '../domain/reboot.ts';
 import { vmiRpc } from './vmi-rpc.ts';
 import { wireError } from './wire-error.ts';
@@ -17,7 +17,7 @@ import { wireError } from './wire-error.ts';
 /** What the methods need. */
 export interface GuestRpcDeps {
   readonly libvirt: Pick<LibvirtPort, 'lookupDomainByName' | 'screenshot'>;
-  readonly reboot: RebootPort;
+  readonly reboot: RebootDeps;
   readonly freezer: Freezer;
   readonly memoryDumper: MemoryDumper;
   readonly launchSecurity: LaunchSecurity;
@@ -41,7 +41,7 @@ function rebootHandlers({ log, reboot }: GuestRpcDeps) {
     softRebootVirtualMachine: vmiRpc<cmdV1.VMIRequest>(
       log,
       { success: 'Soft rebooted vmi', failure: 'Failed to soft reboot vmi' },
-      (vmi) => softRebootVm(reboot, vmi),
+      (vmi, vmiLog) => softRebootVm(reboot, vmi, vmiLog),
     ),
   } satisfies CmdHandlers;
 }

@@ -5,6 +5,8 @@ import { LibvirtCallError } from '../domain/libvirt-port.ts';
 
 /** ACTIVE and INACTIVE. */
 const ALL_DOMAINS = 1 | 2;
+/** The largest guests on the slowest storage are done by then; a dump that hangs is not waited for for ever. */
+const DUMP_LIMIT_MS = 6 * 3_600_000;
 
 /** libvirt's error as the launcher sees it; anything else unchanged. */
 function translate(caught: unknown): unknown {
@@ -134,7 +136,7 @@ function guestCalls(at: At) {
 
 function jobCalls(at: At) {
   return {
-    coreDump: (ref, path, format, flags) => at(ref).coreDump(path, format, flags),
+    coreDump: (ref, path, format, flags) => at(ref).coreDump(path, format, flags, { timeoutMs: DUMP_LIMIT_MS }),
     getJobInfo: (ref) => at(ref).getJobInfo(),
     async getJobStats(ref, flags) {
       const { type, params } = await at(ref).getJobStats(flags);

@@ -35,6 +35,8 @@ export async function eventually<T>(what: string, find: () => T | undefined | fa
 
 /** A whole launcher in this process, on a libvirt daemon in memory and a handler's ear. */
 export interface LauncherOnFake extends AsyncDisposable {
+  /** Where the pod's directories lie: `private`, `share`, ... */
+  readonly root: string;
   readonly daemon: FakeDaemon;
   readonly client: CmdClient;
   readonly events: readonly { readonly type: string; readonly domain: Domain }[];
@@ -118,7 +120,7 @@ export async function startLauncherOnFake(
     await daemon.close();
     rmSync(root, { recursive: true, force: true });
   }
-  const shown = { daemon, client, events, lines, request, vmi, domainName: 'ns1_vm1', ended };
+  const shown = { root, daemon, client, events, lines, request, vmi, domainName: 'ns1_vm1', ended };
   return { ...shown, terminate, startQemu, [Symbol.asyncDispose]: dispose };
 }
 

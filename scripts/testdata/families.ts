@@ -26,6 +26,7 @@ export const FAMILIES: readonly Family[] = [
   vectors('launcher-agent'),
   vectors('launcher-cloudinit'),
   vectors('launcher-events'),
+  vectors('launcher-migration'),
   vectors('launcher-stats'),
   vectors('launcher-sync'),
   vectors('network-phase1'),

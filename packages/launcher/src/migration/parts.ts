@@ -23,7 +23,11 @@ import type { MigrationSource } from './source.ts';
 import { createMigrationSource } from './source.ts';
 import type { MigrationTarget, TargetPreparation } from './target.ts';
 import { createMigrationTarget } from './target.ts';
+import { within } from './within.ts';
 
+/** libvirt returns from its migrate call right after QEMU's end. */
+const RESULT_LIMIT_MS = 10_000;
+const FAREWELL_MS = 1_000;
 const HOOK_SOCKET = 'migration-hook-socket';
 
 /** What only migrations need of the outside world. */
@@ -57,6 +61,11 @@ export interface MigrationParts {
   readonly source: MigrationSource;
   readonly target: MigrationTarget;
   finalize(vmi: Vmi, migrations: InterfaceMigrations): Promise<void>;
+  /**
+   * Waits, when QEMU is gone, until it is known what became of a migration: the source for its result (FM-8.4), a target
+   * for its libvirt, which still has to tell the source's of the failure.
+   */
+  settle(): Promise<void>;
 }
 
 /** Creates what migrates the VM of a launcher, as its source and as its target. */
@@ -83,5 +92,9 @@ export function createMigrationParts(deps: MigrationPartsDeps, flags: LauncherFl
     { shareDir, qemuUser, renamesTaps: flags.upgradeOrdinalIfaces, replacesVgpu: flags.vgpuDedicatedHook },
   );
   const finalizeDeps = { libvirt, parseSpec, guestTime, mutex, clock };
-  return { source, target, finalize: (vmi, migrations) => finalizeMigration(finalizeDeps, vmi, migrations) };
+  async function settle(): Promise<void> {
+    if (source.isActive()) await within(clock, RESULT_LIMIT_MS, source.settled());
+    else if (record.isRunning()) await clock.sleep(FAREWELL_MS);
+  }
+  return { source, target, settle, finalize: (vmi, migrations) => finalizeMigration(finalizeDeps, vmi, migrations) };
 }

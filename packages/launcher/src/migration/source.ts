@@ -180,11 +180,12 @@ class LibvirtMigrationSource implements MigrationSource {
       log.info('Live migration succeeded.');
     } catch (caught) {
       log.error({ reason: caught }, 'Live migration failed.');
-      failure = decideFailureReason(textOf(caught));
+      failure = textOf(caught);
     }
     await this.#aborting?.catch(() => undefined);
     this.#aborting = undefined;
-    this.#deps.record.finish(uid, failure, log);
+    const reason = failure === undefined ? undefined : decideFailureReason(failure, this.#deps.record.hasAbort());
+    this.#deps.record.finish(uid, reason, log);
     // A guest that stays on its source goes on, and the next sync may resume it again.
     if (failure !== undefined && this.#monitor?.hasPaused() === true) this.#deps.paused.delete(vmi.metadata.uid);
     this.#monitor = undefined;

@@ -91,7 +91,7 @@ export async function runHandlerAdapter(io: CompatProcess): Promise<number> {
     log: (line) => io.error(line.trimEnd()),
     onEvent: (event) => say({ event }),
   });
-  say({ ready: true });
+  say({ ready: true, missingParts: handler.missingParts ?? [] });
   await untilTold(io);
   lines.close();
   await handler.stop();

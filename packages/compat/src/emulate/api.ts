@@ -43,6 +43,8 @@ export interface LifeCycle {
 
 /** What goes wrong on purpose. */
 export interface LauncherFaults {
+  /** RPCs that it lacks beside those that its release lacks: they answer UNIMPLEMENTED. */
+  readonly lack?: readonly string[];
   /** RPCs that are taken and never answered. */
   readonly hang?: readonly string[];
   /** RPCs that answer success=false with this text (a gRPC error where the release does so). */
@@ -139,6 +141,8 @@ export interface EmulatedLauncher extends AsyncDisposable {
   failDisk(): void;
   /** libvirt was away and is back: ERROR event up to v1.8, MODIFIED from v1.9. */
   reconnectLibvirt(): void;
+  /** Breaks the way of its events to the handler, or mends it. */
+  cutNotify(isCut: boolean): void;
   /** An incoming migration arrives at this launcher as a target: the domain runs here. */
   receiveMigration(): void;
   /** The process stops answering, while its socket still accepts connections. */

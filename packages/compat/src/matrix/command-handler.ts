@@ -35,11 +35,14 @@ export function commandHandler(command: string): StartHandler {
     const { dirs, nodeName, resyncMs, store, log } = start;
     const events: ReportedEvent[] = [];
     let isReady = false;
+    let missingParts: readonly string[] = [];
     const take = (line: string): void => {
       const said = parseLine(line);
       if (said === undefined) return log(line);
-      if ('ready' in said) isReady = true;
-      else if ('event' in said) events.push(said.event);
+      if ('ready' in said) {
+        isReady = true;
+        missingParts = said.missingParts ?? [];
+      } else if ('event' in said) events.push(said.event);
       else void applyUpdate(start, said).then(tell);
     };
     const { podsDir, shareDir, privateDir, podRoots } = dirs;
@@ -65,7 +68,7 @@ export function commandHandler(command: string): StartHandler {
       await stop();
       throw error;
     }
-    return { events, stop };
+    return { events, missingParts, stop };
   };
 }
 

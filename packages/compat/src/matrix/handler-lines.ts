@@ -19,4 +19,6 @@ export type ToHandler =
 
 /** A line from a handler under test. */
 export type FromHandler =
-  { readonly ready: true } | { readonly update: number; readonly vmi: Vmi } | { readonly event: ReportedEvent };
+  | { readonly ready: true; readonly missingParts?: readonly string[] }
+  | { readonly update: number; readonly vmi: Vmi }
+  | { readonly event: ReportedEvent };

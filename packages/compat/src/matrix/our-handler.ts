@@ -66,6 +66,7 @@ export async function startOurHandler(start: HandlerStart): Promise<RunningHandl
   await handler.start();
   return {
     events,
+    missingParts: handler.missingParts,
     async stop() {
       await handler.stop();
       source[Symbol.dispose]();

@@ -2,12 +2,28 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ensureDirectories, launcherPaths, parseFlags, runLauncher, systemClock } from '@virtwire/launcher';
-import type { LauncherFlags } from '@virtwire/launcher';
+import type { LauncherFlags, PodLinks } from '@virtwire/launcher';
 import { createLogger } from '@virtwire/telemetry';
 import { eventually } from './eventually.ts';
 import type { LauncherStart, RunningLauncher } from './subjects.ts';
 
 const STOP_LIMIT_MS = 100;
+
+/** The pod network of every cell, as a handler leaves it with a masquerade interface; nobody asks it for addresses. */
+const POD_LINKS: PodLinks = {
+  links: [
+    link(1, 'lo', '00:00:00:00:00:00'),
+    link(2, 'eth0', '0a:58:0a:f4:00:05'),
+    link(3, 'k6t-eth0', '02:00:00:00:00:00'),
+    link(4, 'tap0', '02:00:00:00:00:01'),
+  ],
+  addresses: [{ linkIndex: 2, family: 4, ip: '10.244.0.5', prefixLength: 24 }],
+};
+
+function link(index: number, name: string, mac: string): PodLinks['links'][number] {
+  const port = { masterIndex: undefined, learning: undefined, tun: undefined };
+  return { index, name, mac, mtu: 1450, kind: '', isUp: true, operationalState: 'up', ...port };
+}
 
 /** The command line that virt-controller gives to the launcher of a cell, with every path below the cell's own. */
 export function launcherArguments({ vm, pod, scratchDir }: LauncherStart): readonly string[] {
@@ -42,6 +58,7 @@ export async function runLauncherProcess(
   let hasEnded = false;
   const ended = runLauncher({
     ...{ flags, env: {}, clock: systemClock, log, daemons, writeLine, stopSignal: stopping.signal },
+    podNetwork: { readLinks: () => POD_LINKS, startServers: () => Promise.resolve([]) },
   }).finally(() => {
     hasEnded = true;
   });

@@ -7,6 +7,7 @@ import type { SceneDeps } from '../scenarios/handler-scene.ts';
 import { LauncherScene } from '../scenarios/launcher-scene.ts';
 import { SCENARIOS } from '../scenarios/scenarios.ts';
 import type { Scenario } from '../scenarios/scenarios.ts';
+import { PartMissing } from '../scenarios/verdicts.ts';
 import type { Emulations } from './emulations.ts';
 import type { StartHandler, StartLauncher } from './subjects.ts';
 
@@ -67,6 +68,11 @@ async function play({ scenario, side }: PlannedCell, deps: MatrixDeps, scene: Sc
   return { kind: 'fail', reason: `there is no ${side} to test` };
 }
 
+function resultOf(caught: unknown): CellResult {
+  if (caught instanceof PartMissing) return { kind: 'notBuilt', missingPart: caught.message };
+  return { kind: 'fail', reason: caught instanceof Error ? caught.message : String(caught) };
+}
+
 /** Runs one cell; whatever goes wrong is its result. */
 export async function runCell(planned: PlannedCell, deps: MatrixDeps, signal?: AbortSignal): Promise<Cell> {
   const startedAtMs = performance.now();
@@ -85,7 +91,7 @@ export async function runCell(planned: PlannedCell, deps: MatrixDeps, signal?: A
   try {
     result = await play(planned, deps, scene);
   } catch (caught) {
-    result = { kind: 'fail', reason: caught instanceof Error ? caught.message : String(caught) };
+    result = resultOf(caught);
   }
   return { scenario: planned.scenario.name, pair, result, durationMs: performance.now() - startedAtMs, trace };
 }

@@ -34,6 +34,8 @@ export interface ReportedEvent {
 /** A handler under test that runs. Stopping it never touches a VM. */
 export interface RunningHandler {
   readonly events: readonly ReportedEvent[];
+  /** Parts that this build says it does not have: `hotplug`, `migrationProxies`. Default none. */
+  readonly missingParts?: readonly string[];
   stop(): Promise<void>;
 }
 

@@ -2,8 +2,8 @@ import type { Vmi } from '@virtwire/vm-model';
 import { applyVmiDefaults, clusterDefaults, parseVmiJson } from '@virtwire/vm-model';
 import { NODE_NAME } from './node-dirs.ts';
 
-/** The pod of the VM's launcher. Short, since it is part of a socket's path. */
-export const POD_UID = '1b4e28ba-2fa1-11d2';
+/** The pod of the VM's launcher. Short, since it is part of the paths of sockets, which have a limit of 107 bytes. */
+export const POD_UID = 'p1';
 
 /** Who the VM of every cell is. */
 export const VM = { namespace: 'ns1', name: 'vm1', uid: '7d444840-9dc0-11d1-b245-5ffdce74fad2' } as const;

@@ -13,6 +13,7 @@ import type { RunningHandler, StartHandler } from '../matrix/subjects.ts';
 import { POD_UID, scheduledVmi, VM, VM_KEY } from '../matrix/test-vmi.ts';
 import { VmiStore } from '../matrix/vmi-store.ts';
 import type { ReleaseLine } from '../release-line.ts';
+import { check } from './verdicts.ts';
 
 /** What the scenes of both sides are made of. */
 export interface SceneDeps {
@@ -58,6 +59,11 @@ export class HandlerScene implements ScenarioContext, AsyncDisposable {
   get handler(): RunningHandler {
     if (this.#handler === undefined) throw new Error('no handler runs');
     return this.#handler;
+  }
+
+  /** Whether the handler under test says that it does not have a part. */
+  lacks(part: string): boolean {
+    return this.handler.missingParts?.includes(part) === true;
   }
 
   async startHandler(resyncMs = RESYNC_MS): Promise<RunningHandler> {
@@ -119,6 +125,15 @@ export class HandlerScene implements ScenarioContext, AsyncDisposable {
   async until(what: string, condition: () => boolean, limitMs?: number): Promise<void> {
     const state = (): string => `the VMI is ${JSON.stringify(this.store.get(VM_KEY)?.status ?? 'gone')}`;
     await eventually(what, condition, { state, signal: this.signal, ...(limitMs === undefined ? {} : { limitMs }) });
+  }
+
+  /** Looks for a while that something stays so. @throws {CompatError} `Deviation` as soon as it does not. */
+  async stays(what: string, isSo: () => boolean, forMs: number): Promise<void> {
+    const endAtMs = Date.now() + forMs;
+    await this.until(`${what} for ${forMs} ms`, () => {
+      check(isSo(), `${what} was not so for ${forMs} ms`);
+      return Date.now() > endAtMs;
+    });
   }
 
   async untilPhase(phase: string, limitMs?: number): Promise<void> {

@@ -15,6 +15,7 @@ import type { RunningLauncher, StartLauncher } from '../matrix/subjects.ts';
 import { POD_UID, scheduledVmi, VM } from '../matrix/test-vmi.ts';
 import type { ReleaseLine } from '../release-line.ts';
 import type { SceneDeps } from './handler-scene.ts';
+import { failBy } from './verdicts.ts';
 
 const DOMAIN = domainName(VM.namespace, VM.name);
 
@@ -120,10 +121,10 @@ export class LauncherScene implements ScenarioContext, AsyncDisposable {
     return outcome;
   }
 
-  /** Runs an action that has to succeed. @throws {CompatError} `CallFailed` with the handler's words. */
+  /** Runs an action that has to succeed. @throws {CompatError} `CallFailed` with the handler's words, or {PartMissing}. */
   async must(handler: EmulatedHandler, action: HandlerAction): Promise<ActionOutcome> {
     const outcome = await this.act(handler, action);
-    if (!outcome.ok) throw new CompatError('CallFailed', `${action}: ${failuresOf(outcome)}`);
+    if (!outcome.ok) failBy(failuresOf(outcome), action);
     return outcome;
   }
 
@@ -149,11 +150,16 @@ export class LauncherScene implements ScenarioContext, AsyncDisposable {
   /** The usual begin: launcher, handler, start, Running. */
   async runVm(guest?: GuestBehaviour): Promise<{ launcher: RunningLauncher; handler: EmulatedHandler }> {
     const launcher = await this.startLauncher(guest);
+    return { launcher, handler: await this.startVm() };
+  }
+
+  /** Handler, start, Running, for a launcher that is there. */
+  async startVm(): Promise<EmulatedHandler> {
     const handler = await this.startHandler();
     await this.must(handler, 'start');
     await this.untilDomain(handler, 'Running');
     this.vmi.status = { ...this.vmi.status, phase: 'Running' };
-    return { launcher, handler };
+    return handler;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

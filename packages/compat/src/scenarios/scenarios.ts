@@ -5,6 +5,7 @@ import * as handlerComing from './handler/coming.ts';
 import { containerDisk } from './handler/container-disk.ts';
 import * as handlerEnding from './handler/ending.ts';
 import * as handlerHands from './handler/changing-hands.ts';
+import { missingRpcs } from './handler/missing-rpcs.ts';
 import * as handlerRequests from './handler/requests.ts';
 import * as handlerRunning from './handler/running.ts';
 import * as handlerTrouble from './handler/trouble.ts';
@@ -71,6 +72,10 @@ export const SCENARIOS: readonly Scenario[] = [
     handler: handlerTrouble.notifyLossAndResync,
     launcher: launcherHands.notifyLossAndResync,
   },
+  { name: 'libvirt-restart', title: 'libvirt goes and comes back', launcher: launcherHands.libvirtRestart },
+  { name: 'launcher-hangs', title: 'the launcher hangs', handler: handlerTrouble.launcherHangs },
+  { name: 'launcher-dies', title: 'the launcher dies', handler: handlerTrouble.launcherDies },
+  { name: 'missing-rpcs', title: 'a launcher that lacks RPCs', handler: missingRpcs },
   { name: 'container-disk', title: 'start with a container disk', handler: containerDisk },
   { name: 'acpi-tables', title: 'ACPI tables', handler: handlerRunning.acpiTables },
   {
@@ -91,6 +96,11 @@ export const SCENARIOS: readonly Scenario[] = [
     title: 'migration, source side',
     handler: handlerComing.migrationSource,
     launcher: launcherComing.migrationSource,
+  },
+  {
+    name: 'migration-failure',
+    title: 'migration, given up',
+    launcher: launcherComing.migrationFailure,
   },
   {
     name: 'migration-target',

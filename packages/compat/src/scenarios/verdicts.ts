@@ -25,9 +25,14 @@ function missingPart(words: string): string | undefined {
   return detail === undefined ? part.trim() : `${part.trim()}: ${detail.trim()}`;
 }
 
-/** The verdict for a failure in our side's own words. @throws {CompatError} `CallFailed` unless a part is missing. */
-export function notBuiltOrThrow(words: string): CellResult {
+/** A part that the build under test does not have: what the cell is about cannot be tried. */
+export class PartMissing extends Error {
+  override readonly name = 'PartMissing';
+}
+
+/** Takes a failure in the words of the build under test. @throws {PartMissing} or {CompatError} `CallFailed`. */
+export function failBy(words: string, doing: string): never {
   const part = missingPart(words);
-  if (part === undefined) throw new CompatError('CallFailed', words);
-  return { kind: 'notBuilt', missingPart: part };
+  if (part !== undefined) throw new PartMissing(part);
+  throw new CompatError('CallFailed', `${doing}: ${words}`);
 }

@@ -220,6 +220,10 @@ class Launcher implements EmulatedLauncher {
     });
   }
 
+  cutNotify(isCut: boolean): void {
+    this.#notifier.cut(isCut);
+  }
+
   receiveMigration(): void {
     this.#migration.receive();
   }
@@ -319,7 +323,10 @@ class Launcher implements EmulatedLauncher {
   async #answer(call: IncomingCall): Promise<OutgoingAnswer> {
     const rpc = this.#schema.rpcs.get(call.path);
     const [, service = '', method = ''] = call.path.split('/');
-    if (rpc === undefined || service.startsWith('kubevirt.notify.')) return this.#unknown(call, service, method);
+    const isLacking = this.#options.faults?.lack?.includes(method) === true;
+    if (rpc === undefined || isLacking || service.startsWith('kubevirt.notify.')) {
+      return this.#unknown(call, service, method);
+    }
     const decoded = decodeRequest(rpc, call.request);
     if (decoded === undefined) {
       const text = 'grpc: error unmarshalling request: proto: cannot parse invalid wire-format data';
@@ -336,7 +343,9 @@ class Launcher implements EmulatedLauncher {
     const isKnown = service === 'kubevirt.cmd.v1.Cmd' || service === 'kubevirt.cmd.info.CmdInfo';
     const details = isKnown ? `unknown method ${method} for service ${service}` : `unknown service ${service}`;
     const answer: OutgoingAnswer = { kind: 'status', code: GRPC.unimplemented, details };
-    return this.#finish(call, { name: method }, undefined, answer);
+    const rpc = this.#schema.rpcs.get(call.path);
+    const decoded = rpc === undefined ? undefined : decodeRequest(rpc, call.request);
+    return this.#finish(call, { name: method }, decoded, answer);
   }
 
   async #run(rpc: ReleaseRpc, request: Fields): Promise<OutgoingAnswer> {

@@ -36,6 +36,8 @@ export interface NotifierDeps {
 export interface Notifier extends Disposable {
   readonly events: readonly SentEvent[];
   send(event: OutgoingEvent): void;
+  /** Breaks the way to the handler, or mends it; events are tried on meanwhile as the release does. */
+  cut(isCut: boolean): void;
 }
 
 /** More than this many waiting events means that the peer has been away for long; the oldest are lost. */
@@ -84,6 +86,7 @@ export function createNotifier(deps: NotifierDeps): Notifier {
       if (oldest !== undefined) settle(oldest.index, { outcome: 'lost', error: 'too many events wait' }, false);
       void drain();
     },
+    cut: (isCut) => connection.cut(isCut),
     [Symbol.dispose]: () => connection[Symbol.dispose](),
   };
 }
@@ -94,6 +97,7 @@ type Delivery = Pick<SentEvent, 'attempts' | 'outcome' | 'error'>;
 class NotifyConnection implements Disposable {
   readonly #deps: NotifierDeps;
   #connection: GrpcConnection | undefined;
+  #isCut = false;
 
   constructor(deps: NotifierDeps) {
     this.#deps = deps;
@@ -141,7 +145,13 @@ class NotifyConnection implements Disposable {
     }
   }
 
+  cut(isCut: boolean): void {
+    this.#isCut = isCut;
+    if (isCut) this.#drop();
+  }
+
   async #connect(): Promise<GrpcConnection> {
+    if (this.#isCut) throw new Error('the way to the handler is cut');
     const { facts, schema, shareDir } = this.#deps;
     const names = facts.launcher.notifySockets.value;
     const paths = names.map((name) => join(shareDir, name));

@@ -31,6 +31,7 @@ export async function containerDisk(scene: HandlerScene): Promise<CellResult> {
   ).includes('raw');
   const { needsDisksInfo } = factsOf(scene.line).launcher;
   check(isTold || !needsDisksInfo.value, 'the launcher was not told the format of the image');
+  check(!isTold || needsDisksInfo.value, 'a launcher that looks at images itself was told about them');
   checkPeace(launcher);
   return PASS;
 }

@@ -1,8 +1,15 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Vmi } from '@virtwire/vm-model';
 import type { CellResult } from '../../cell.ts';
 import type { EmulatedLauncher, RecordedCall } from '../../emulate/api.ts';
 import { factsOf } from '../../emulate/lines/lines.ts';
+import { POD_UID, VM } from '../../matrix/test-vmi.ts';
 import type { HandlerScene } from '../handler-scene.ts';
 import { check, difference, PASS } from '../verdicts.ts';
+
+/** gRPC's code of an RPC that the peer lacks. */
+export const UNIMPLEMENTED = 12;
 
 /** Calls of one RPC that a launcher got. */
 export function callsOf({ calls }: EmulatedLauncher, rpc: string): readonly RecordedCall[] {
@@ -20,10 +27,22 @@ export function checkPeace(launcher: EmulatedLauncher): void {
   check(failed === undefined, `${failed?.rpc} was answered with code ${failed?.code}: ${failed?.details}`);
 }
 
-const UNIMPLEMENTED = 12;
-
 /** Options that every sync carries, by field number. @source KubeVirt wire.md 5 */
 const SYNC_OPTIONS: Readonly<Record<number, string>> = { 1: 'VirtualMachineSMBios', 4: 'topology', 7: 'clusterConfig' };
+
+/** Deadlines that a call carries, in seconds. @source KubeVirt releases.json eras.rpcTimeoutsSeconds */
+const DEADLINES_S: Readonly<Record<string, number>> = { Info: 5, SyncVirtualMachine: 20, GetDomain: 5 };
+
+function checkDeadlines({ calls }: EmulatedLauncher): void {
+  for (const { channel, rpc, timeoutMs = Infinity } of calls) {
+    const limitMs = (DEADLINES_S[rpc] ?? Infinity) * 1_000;
+    if (channel !== 'cmd' || limitMs === Infinity) continue;
+    check(timeoutMs <= limitMs && timeoutMs > limitMs / 2, `${rpc} came with a deadline of ${timeoutMs} ms`);
+  }
+}
+
+/** Where the switch of the display for EFI guests is dropped by releases that do not know it, or the whole message. */
+const BOCHS_DISPLAY = ['options.clusterConfig.3', 'options.7'];
 
 function checkSync({ request, droppedFields }: RecordedCall): void {
   const options = request['options'] as Readonly<Record<string, unknown>> | undefined;
@@ -33,21 +52,61 @@ function checkSync({ request, droppedFields }: RecordedCall): void {
     const isThere = options[name] !== undefined || droppedFields.includes(`options.${number}`);
     check(isThere, `SyncVirtualMachine came without options.${name}`);
   }
+  const cluster = options['clusterConfig'] as Readonly<Record<string, unknown>> | undefined;
+  const isTold =
+    cluster?.['BochsDisplayForEFIGuests'] === true || BOCHS_DISPLAY.some((path) => droppedFields.includes(path));
+  check(isTold, `SyncVirtualMachine came with clusterConfig ${JSON.stringify(cluster ?? {})}`);
   const outer = droppedFields.find((path) => !path.startsWith('options.'));
   check(outer === undefined, `SyncVirtualMachine holds field ${outer ?? ''}, which no release knows`);
 }
 
+function addInterface(vmi: Vmi): void {
+  vmi.spec.domain.devices.interfaces = [{ name: 'default', masquerade: {} }];
+  vmi.spec.networks = [{ name: 'default', pod: {} }];
+}
+
+function checkAttachment(scene: HandlerScene, { request, droppedFields }: RecordedCall): void {
+  const options = request['options'] as { readonly interfaceDomainAttachment?: unknown } | undefined;
+  if (!factsOf(scene.line).launcher.readsInterfaceAttachment.value) {
+    check(droppedFields.includes('options.8'), 'the attachment of the interface was not sent');
+    return;
+  }
+  const attachments = JSON.stringify(options?.interfaceDomainAttachment ?? {});
+  check(attachments === '{"default":"tap"}', `the attachments of the interfaces were ${attachments}`);
+}
+
+/** Handlers of every release find launchers by these files. @source KubeVirt wire.md 1 Ghost records */
+function checkRecord({ dirs }: HandlerScene): void {
+  const file = join(dirs.privateDir, 'ghost-records', VM.uid);
+  const record = JSON.parse(readFileSync(file, 'utf8')) as Readonly<Record<string, unknown>>;
+  const { namespace, name, uid } = VM;
+  const socketFile = join(dirs.pod(POD_UID).socketsDir, 'launcher-sock');
+  const expected: Readonly<Record<string, string>> = { namespace, name, uid, socketFile };
+  for (const [key, value] of Object.entries(expected)) {
+    check(record[key] === value, `${key} in the ghost record is ${JSON.stringify(record[key])}`);
+  }
+}
+
 /** From the hand-over to Running, with what the launcher has to be told. */
 export async function firstStart(scene: HandlerScene): Promise<CellResult> {
-  const launcher = await scene.runVm();
+  const launcher = await scene.runVm({}, addInterface);
   const [first] = launcher.calls.filter((call) => call.channel === 'cmd');
   check(first?.rpc === 'Info', `the first call was ${first?.rpc}, not Info`);
   check(first.authority === 'localhost', `the authority was ${first.authority}`);
   const [sync] = callsOf(launcher, 'SyncVirtualMachine');
   check(sync !== undefined, 'SyncVirtualMachine was never called');
   checkSync(sync);
+  checkAttachment(scene, sync);
+  checkDeadlines(launcher);
+  checkRecord(scene);
+  check(launcher.state.interfaces.includes('default'), 'the domain has no interface');
+  check(launcher.state.expandsDisks, 'the launcher was not told to let disks grow');
   await launcher.waitFor('the events of the start', (one) => one.events.every(({ outcome }) => outcome !== 'pending'));
   check(launcher.events.filter(({ type }) => type === 'ADDED').length <= 1, 'the domain was defined twice');
+  check(
+    !scene.handler.events.some(({ type }) => type === 'Warning'),
+    'a warning was told about a start that went well',
+  );
   checkPeace(launcher);
   return PASS;
 }

@@ -2,7 +2,7 @@ import type { CellResult } from '../../cell.ts';
 import { RELEASE_LINES } from '../../release-line.ts';
 import type { LauncherScene } from '../launcher-scene.ts';
 import { check, PASS } from '../verdicts.ts';
-import { checkPeace } from './running.ts';
+import { checkPeace, notifyCalls } from './peace.ts';
 
 const NEWEST = RELEASE_LINES[RELEASE_LINES.length - 1] ?? 'v1.9';
 
@@ -49,18 +49,45 @@ export async function upgradeInTheMiddle(scene: LauncherScene): Promise<CellResu
   return PASS;
 }
 
-/** Events that the handler could not take arrive later, or are found by its periodic question. */
+/**
+ * Events that the handler could not take arrive later, or are found by its periodic question; after a failure the
+ * launcher begins anew with the version check (FM-2.1).
+ */
 export async function notifyLossAndResync(scene: LauncherScene): Promise<CellResult> {
   const { handler } = await scene.runVm();
-  await handler.loseNotify();
+  for (let round = 0; round < 2; round++) {
+    const checks = notifyCalls(handler, 'Info').length;
+    await handler.loseNotify();
+    scene.domain.suspend();
+    await scene.must(handler, 'resync');
+    await scene.untilDomain(handler, 'Paused');
+    await handler.restoreNotify();
+    scene.domain.resume();
+    await scene.untilDomain(handler, 'Running');
+    check(notifyCalls(handler, 'Info').length > checks, 'the launcher went on without a version check');
+  }
+  await scene.must(handler, 'update');
+  check(scene.starts === 1, `the domain was started ${scene.starts} times`);
+  checkPeace(handler);
+  return PASS;
+}
+
+/**
+ * The libvirt daemon goes and comes back while the VM runs: what happened meanwhile is told once the launcher is
+ * connected again, as MODIFIED, never as ERROR (FM-2.6).
+ */
+export async function libvirtRestart(scene: LauncherScene): Promise<CellResult> {
+  const { handler } = await scene.runVm();
+  const events = handler.events.length;
+  await scene.daemon.crash();
+  await scene.daemon.start();
+  await scene.until('an event after the reconnection', () => handler.events.length > events);
   scene.domain.suspend();
-  await scene.must(handler, 'resync');
   await scene.untilDomain(handler, 'Paused');
-  await handler.restoreNotify();
   scene.domain.resume();
   await scene.untilDomain(handler, 'Running');
   await scene.must(handler, 'update');
   check(scene.starts === 1, `the domain was started ${scene.starts} times`);
-  check(handler.state.process !== 'crashed', `the handler crashed: ${handler.state.crashReason ?? ''}`);
+  checkPeace(handler);
   return PASS;
 }

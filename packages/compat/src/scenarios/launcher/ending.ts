@@ -1,7 +1,7 @@
 import type { CellResult } from '../../cell.ts';
 import type { LauncherScene } from '../launcher-scene.ts';
 import { check, PASS } from '../verdicts.ts';
-import { checkPeace } from './running.ts';
+import { checkPeace } from './peace.ts';
 
 /** Deletion with a guest that shuts down. */
 export async function gracefulStop(scene: LauncherScene): Promise<CellResult> {

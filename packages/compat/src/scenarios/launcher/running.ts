@@ -1,27 +1,49 @@
+import type { GuestBehaviour } from '@virtwire/libvirt/fake';
 import type { CellResult } from '../../cell.ts';
-import type { EmulatedHandler } from '../../emulate/api.ts';
+import type { ActionOutcome, EmulatedHandler } from '../../emulate/api.ts';
 import type { LauncherScene } from '../launcher-scene.ts';
 import { failuresOf } from '../launcher-scene.ts';
-import { check, notBuiltOrThrow, PASS } from '../verdicts.ts';
+import { check, failBy, PASS } from '../verdicts.ts';
+import { checkPeace, notifyCalls } from './peace.ts';
 
-/** The handler lives, and could read every event. */
-export function checkPeace(handler: EmulatedHandler): void {
-  const { process, crashReason } = handler.state;
-  check(process !== 'crashed', `the handler crashed: ${crashReason ?? ''}`);
-  const refused = handler.events.find((event) => !event.accepted);
-  check(refused === undefined, `the handler refused event ${refused?.type}: ${refused?.error ?? ''}`);
+/** The domain as the handler knows it now. */
+function domainOf(scene: LauncherScene, handler: EmulatedHandler): string {
+  return JSON.stringify(handler.domain(scene.vmi.metadata) ?? {});
 }
 
-/** From the first call of the handler to Running. */
+function addInterface({ vmi }: LauncherScene): void {
+  vmi.spec.domain.devices.interfaces = [{ name: 'default', masquerade: {} }];
+  vmi.spec.networks = [{ name: 'default', pod: {} }];
+}
+
+/** The addresses of the guest's interfaces in libvirt. */
+function tapsOf(scene: LauncherScene): readonly string[] {
+  return [...scene.domain.describe(false).matchAll(/<target dev=["'](tap[^"']*)["']/g)].map(([, tap = '']) => tap);
+}
+
+/** From the first call of the handler to Running, with a network that old handlers say nothing about. */
 export async function firstStart(scene: LauncherScene): Promise<CellResult> {
+  addInterface(scene);
   const { handler } = await scene.runVm();
   check(scene.starts === 1, `the domain was started ${scene.starts} times`);
-  check(handler.events.length > 0, 'the launcher sent no event');
+  check(tapsOf(scene).includes('tap0'), `the interface has no tap: ${tapsOf(scene).join()}`);
+  const types = notifyCalls(handler, 'HandleDomainEvent').map(({ request }) => request['eventType']);
+  check(types[0] === 'ADDED', `the first event was ${String(types[0])}, not ADDED`);
+  check(types.includes('MODIFIED'), 'no event MODIFIED told that the domain runs');
+  const [info] = handler.calls.filter(({ channel }) => channel === 'notify');
+  check(info?.rpc === 'Info', `the launcher began with ${info?.rpc}, not with Info`);
+  const known = domainOf(scene, handler);
+  for (const text of [scene.vmi.metadata.uid, '"default"', '"root"', '"DeletionGracePeriodSeconds":30']) {
+    check(known.includes(text), `the handler's domain lacks ${text}`);
+  }
   checkPeace(handler);
   return PASS;
 }
 
-/** The state of the domain arrives by events and by questions, and both say the same. */
+/** libvirt's code for a disk whose host has no room left. */
+const NO_SPACE = 2;
+
+/** The state of the domain arrives by events and by questions, and both say the same; failures of disks are told. */
 export async function status(scene: LauncherScene): Promise<CellResult> {
   const { handler } = await scene.runVm();
   await scene.must(handler, 'resync');
@@ -32,29 +54,47 @@ export async function status(scene: LauncherScene): Promise<CellResult> {
   await scene.untilDomain(handler, 'Paused');
   scene.domain.resume();
   await scene.untilDomain(handler, 'Running');
+  scene.domain.diskErrors.set('vda', NO_SPACE);
+  scene.domain.ioError({ srcPath: '/var/lib/vms/root.img', devAlias: 'ua-root', reason: 'enospc' });
+  await scene.untilDomain(handler, 'Paused', 'IOError');
+  await scene.until('the event IOerror at the handler', () =>
+    handler.events.some(({ kind, type, accepted }) => kind === 'k8s' && type === 'IOerror' && accepted),
+  );
+  scene.domain.resume();
+  await scene.untilDomain(handler, 'Running');
   scene.domain.panic();
   await scene.untilDomain(handler, 'Crashed');
   checkPeace(handler);
   return PASS;
 }
 
-/** Syncs of a VM that runs change nothing. */
+/** Syncs of a VM that runs start nothing again, and what changed in the VMI arrives. */
 export async function update(scene: LauncherScene): Promise<CellResult> {
   const { handler } = await scene.runVm();
   scene.vmi.metadata.annotations = { ...scene.vmi.metadata.annotations, 'kubevirt.io/test': 'changed' };
   for (let round = 0; round < 3; round++) await scene.must(handler, 'update');
-  check(scene.starts === 1, `the domain was started ${scene.starts} times`);
   await scene.untilDomain(handler, 'Running');
+  const defined = scene.daemon.callsOf('DOMAIN_DEFINE_XML_FLAGS').length;
+  scene.vmi.spec.terminationGracePeriodSeconds = 45;
+  await scene.must(handler, 'update');
+  await scene.must(handler, 'resync');
+  const hasArrived = (): boolean => domainOf(scene, handler).includes('"DeletionGracePeriodSeconds":45');
+  await scene.until('the new grace period at the handler', hasArrived);
+  check(scene.starts === 1, `the domain was started ${scene.starts} times`);
+  check(scene.daemon.callsOf('DOMAIN_DEFINE_XML_FLAGS').length === defined, 'a sync defined the domain again');
   checkPeace(handler);
   return PASS;
 }
 
+/** The user pauses and unpauses; a sync in between resumes nothing. */
 export async function pause(scene: LauncherScene): Promise<CellResult> {
   const { handler } = await scene.runVm();
   await scene.must(handler, 'pause');
   await scene.untilDomain(handler, 'Paused', 'User');
   await scene.must(handler, 'update');
   check(scene.daemon.callsOf('DOMAIN_RESUME').length === 0, 'a sync resumed a VM that the user paused');
+  await scene.must(handler, 'pause');
+  check(scene.daemon.callsOf('DOMAIN_SUSPEND').length === 1, 'a VM that is paused was paused again');
   await scene.must(handler, 'unpause');
   await scene.untilDomain(handler, 'Running');
   checkPeace(handler);
@@ -65,11 +105,26 @@ function hasAgent(domain: Readonly<Record<string, unknown>> | undefined): boolea
   return JSON.stringify(domain ?? {}).includes('"State":"connected"');
 }
 
+/** Answers of an action's calls, as text. */
+function answersOf({ calls }: ActionOutcome): string {
+  return JSON.stringify(calls.map(({ response }) => response ?? {}));
+}
+
+/** The agent comes, is asked, and goes. */
 export async function guestAgent(scene: LauncherScene): Promise<CellResult> {
   const { handler } = await scene.runVm();
   scene.domain.connectAgent();
   await scene.until('the agent at the handler', () => hasAgent(handler.domain(scene.vmi.metadata)));
-  await scene.must(handler, 'guestQueries');
+  const isKnown = (): boolean => domainOf(scene, handler).includes('"Name":"Debian GNU/Linux"');
+  await scene.until("the guest's system at the handler", isKnown);
+  const told = answersOf(await scene.must(handler, 'guestQueries'));
+  for (const text of [
+    '"prettyName":"Debian GNU/Linux 12 (bookworm)"',
+    '"hostname":"guest"',
+    '"guest-fsfreeze-freeze"',
+  ]) {
+    check(told.includes(text), `the guest info lacks ${text}: ${told}`);
+  }
   await scene.must(handler, 'update');
   scene.domain.disconnectAgent();
   await scene.until('no agent at the handler', () => !hasAgent(handler.domain(scene.vmi.metadata)));
@@ -77,18 +132,49 @@ export async function guestAgent(scene: LauncherScene): Promise<CellResult> {
   return PASS;
 }
 
+/** A guest whose agent freezes its file systems. */
+function freezableGuest(): { readonly guest: GuestBehaviour; readonly isFrozen: () => boolean } {
+  let isFrozen = false;
+  const set = (value: boolean): number => {
+    isFrozen = value;
+    return 1;
+  };
+  return {
+    isFrozen: () => isFrozen,
+    guest: {
+      agent: {
+        'guest-fsfreeze-status': () => (isFrozen ? 'frozen' : 'thawed'),
+        'guest-fsfreeze-freeze': () => set(true),
+        'guest-fsfreeze-thaw': () => set(false),
+      },
+    },
+  };
+}
+
 /** Metrics, freeze, thaw, soft reboot and reset, as far as the handler's release has them. */
 export async function requests(scene: LauncherScene): Promise<CellResult> {
-  const { handler } = await scene.runVm();
+  const { guest, isFrozen } = freezableGuest();
+  const { handler } = await scene.runVm(guest);
   scene.domain.connectAgent();
   await scene.until('the agent at the handler', () => hasAgent(handler.domain(scene.vmi.metadata)));
-  const missing: CellResult[] = [];
-  for (const action of ['metrics', 'freeze', 'unfreeze', 'softReboot', 'reset'] as const) {
+  const act = async (action: 'metrics' | 'freeze' | 'unfreeze' | 'softReboot' | 'reset'): Promise<ActionOutcome> => {
     const outcome = await scene.act(handler, action);
     // An action that the release does not have makes no calls.
-    if (outcome.calls.length > 0 && !outcome.ok) missing.push(notBuiltOrThrow(failuresOf(outcome)));
-  }
+    if (outcome.calls.length > 0 && !outcome.ok) failBy(failuresOf(outcome), action);
+    return outcome;
+  };
+  const metrics = answersOf(await act('metrics'));
+  check(metrics.includes('"TimeSet":true'), `the statistics hold no processor time: ${metrics}`);
+  await act('freeze');
+  check(isFrozen(), 'the file systems were not frozen');
+  await act('unfreeze');
+  check(!isFrozen(), 'the file systems were not thawed');
+  await act('softReboot');
+  const reset = await act('reset');
+  const resets = scene.daemon.callsOf('DOMAIN_RESET').length;
+  check(resets === (reset.calls.some(({ rpc }) => rpc === 'ResetVirtualMachine') ? 1 : 0), `${resets} resets`);
+  await scene.untilDomain(handler, 'Running');
+  check(scene.starts === 1, `the domain was started ${scene.starts} times`);
   checkPeace(handler);
-  const parts = missing.flatMap((result) => (result.kind === 'notBuilt' ? [result.missingPart] : []));
-  return parts.length === 0 ? PASS : { kind: 'notBuilt', missingPart: parts.join(', ') };
+  return PASS;
 }

@@ -19,7 +19,7 @@ const PACKAGE = join(import.meta.dirname, '..');
 const BUNDLE = join(PACKAGE, 'dist-bin/virt-launcher.mjs');
 const STARTS = Number(process.env['BENCH_STARTS'] ?? 5);
 const CALLS = 2_000;
-const SYNCS = Number(process.env['BENCH_SYNCS'] ?? 2_000);
+const SYNCS = Number(process.env['BENCH_SYNCS'] ?? 10_000);
 const QUIET_MS = 10_000;
 
 function print(what: string, value: string, budget: string): void {
@@ -117,7 +117,9 @@ async function measureMemory(): Promise<void> {
   const each = (performance.now() - startedMs) / SYNCS;
   await sleep(QUIET_MS);
   print(`a sync of a running VM, mean of ${String(SYNCS)}`, `${each.toFixed(2)} ms`, '-');
-  print('anonymous memory that they left', `${(memoryMiB(pid).anonymous - steady.anonymous).toFixed(1)} MiB`, 'noise');
+  const after = memoryMiB(pid);
+  print('anonymous memory that they left', `${(after.anonymous - steady.anonymous).toFixed(1)} MiB`, 'noise');
+  print('RSS after them', `${after.rss.toFixed(1)} MiB`, '100 MiB');
   print('open files that they left', String(openFiles(pid) - files), '0');
 }
 

@@ -1,10 +1,14 @@
+import { randomUUID } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { mkdir, chown, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { unwrap } from '@virtwire/shared-proto';
 import type { CmdClient } from '@virtwire/shared-proto';
+import { domainStats as domainStatsJson } from '@virtwire/vm-model/payloads';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { parseCore } from './support/core-file.ts';
 import { createVmi, hasGuest, provideKernel, requestOf } from './support/guest.ts';
+import { decodePicture } from './support/picture.ts';
 import type { LauncherPod } from './support/sandbox.ts';
 import { startLauncherPod } from './support/sandbox.ts';
 
@@ -23,6 +27,7 @@ const vmi = {
 };
 const { vmi: name } = requestOf(vmi);
 const PATIENT = { timeoutMs: 60_000 };
+const POLL = { timeout: 60_000, interval: 300 };
 
 describe.runIf(hasGuest)('operations on a guest with an agent (scripts/guest/build.sh)', { timeout: 240_000 }, () => {
   let pod: LauncherPod;
@@ -32,7 +37,8 @@ describe.runIf(hasGuest)('operations on a guest with an agent (scripts/guest/bui
     unwrap(await client.exec({ domainName: 'default_vm1', Command, Args, timeoutSeconds: 20 }, PATIENT));
 
   beforeAll(async () => {
-    pod = await startLauncherPod([...FLAGS, '--qemu-fsfreeze-status-interval', '1s']);
+    const everySecond = ['--qemu-fsfreeze-status-interval', '--qemu-agent-file-interval', '--qemu-agent-user-interval'];
+    pod = await startLauncherPod([...FLAGS, ...everySecond.flatMap((flag) => [flag, '1s'])]);
     started.pod = pod;
     provideKernel(pod);
     await pod.ear.open();
@@ -76,7 +82,28 @@ describe.runIf(hasGuest)('operations on a guest with an agent (scripts/guest/bui
   test('a screenshot is a picture', async () => {
     const { mime, data } = unwrap(await client.getScreenshot(requestOf(vmi), PATIENT));
     expect(mime).toMatch(/^image\//);
-    expect(Buffer.from(data.subarray(0, 2)).toString('latin1')).toMatch(/^(P6|\x89P)$/);
+    const { width, height, rgb } = decodePicture(data);
+    expect(width * height).toBeGreaterThan(100 * 100);
+    // What the firmware has written on the screen.
+    expect(new Set(rgb).size).toBeGreaterThan(1);
+  });
+
+  test('users who are logged in, and mounted file systems', async () => {
+    // A record of utmp, as login writes it: type, process, line, identity, user, host, and seconds since 1970 at 340.
+    const record = Buffer.alloc(384);
+    record.writeInt16LE(7);
+    record.writeInt32LE(1, 4);
+    record.write('tty1', 8);
+    record.write('alice', 44);
+    record.writeInt32LE(1_700_000_000, 340);
+    const write = `echo ${record.toString('base64')} | base64 -d >/var/run/utmp; mount | grep vda`;
+    expect((await exec('/bin/sh', '-c', write)).stdOut).toContain('/mnt');
+    const users = async (): Promise<unknown> => JSON.parse(unwrap(await client.getUsers()).guestUserListResponse);
+    await expect.poll(users, POLL).toEqual([{ userName: 'alice', loginTime: 1_700_000_000 }]);
+    const mounted = async (): Promise<unknown> =>
+      JSON.parse(unwrap(await client.getFilesystems()).guestFilesystemsResponse);
+    const disk = { diskName: 'vda', mountPoint: '/mnt', fileSystemType: 'ext4' };
+    await expect.poll(mounted, POLL).toEqual([expect.objectContaining(disk)]);
   });
 
   test('the memory is dumped to a file that is a core, and older dumps go', async () => {
@@ -84,6 +111,8 @@ describe.runIf(hasGuest)('operations on a guest with an agent (scripts/guest/bui
     await mkdir(dir);
     await chown(dir, 107, 107);
     await writeFile(join(dir, 'old.memory.dump'), '');
+    const marker = randomUUID();
+    expect((await exec('/bin/sh', '-c', `echo ${marker} >/tmp/marker`)).exitCode).toBe(0);
     unwrap(
       await client.virtualMachineMemoryDump(
         { vmi: name, dumpPath: '/var/run/kubevirt/dumps/new.memory.dump' },
@@ -97,15 +126,33 @@ describe.runIf(hasGuest)('operations on a guest with an agent (scripts/guest/bui
     const { FileName, FailureReason = '' } = domain.Spec.Metadata.KubeVirt.MemoryDump ?? {};
     expect({ FileName, FailureReason }).toEqual({ FileName: 'new.memory.dump', FailureReason: '' });
     expect(readdirSync(dir)).toEqual(['new.memory.dump']);
-    expect(readFileSync(join(dir, 'new.memory.dump')).subarray(1, 4).toString('latin1')).toBe('ELF');
+    const core = parseCore(readFileSync(join(dir, 'new.memory.dump')));
+    expect(core.memoryBytes).toBeGreaterThanOrEqual(192 << 20);
+    expect(core.holds(marker)).toBe(true);
   });
 
   test('the dirty rate is measured, also within all statistics', async () => {
-    expect(unwrap(await client.getDomainDirtyRateStats(undefined, PATIENT)).dirtyRateMbs).toBeGreaterThanOrEqual(0n);
+    const fill = 'while :; do head -c 33554432 /dev/zero >/tmp/fill; done';
+    const { stdOut: filler } = await exec('/bin/sh', '-c', `(${fill}) >/dev/null 2>&1 & echo $!`);
+    const rate = async (): Promise<bigint> =>
+      unwrap(await client.getDomainDirtyRateStats(undefined, PATIENT)).dirtyRateMbs;
+    await expect.poll(rate, POLL).toBeGreaterThan(0n);
+    await exec('/bin/sh', '-c', `kill ${filler.trim()}; rm /tmp/fill`);
     const stats = await client.getVMStats({ domainStats: {}, dirtyRate: {}, guestGetOsInfo: {} }, PATIENT);
     const { response, domainStats, guestGetOsInfo } = unwrap(stats);
     expect(response?.success).toBe(true);
-    expect(JSON.parse(domainStats?.domainStats ?? '')).toMatchObject({ Name: 'default_vm1' });
+    const text = domainStats?.domainStats ?? '';
+    expect(domainStatsJson.render(domainStatsJson.parse(text))).toBe(text);
+    const { Name, Cpu, Memory, Vcpu, Block, CPUMap } = domainStatsJson.parse(text);
+    expect({ Name, CpuTime: Cpu?.TimeSet, Rss: Memory?.RSSSet }).toEqual({
+      ...{ Name: 'default_vm1', CpuTime: true, Rss: true },
+    });
+    // One runs, three more may be plugged in.
+    expect(Vcpu?.map(({ State }) => Number(State) > 0)).toEqual([true, false, false, false]);
+    expect(CPUMap?.length).toBe(1);
+    const { Alias, RdReqsSet, WrBytes, Capacity } = Block?.find((block) => block.Name === 'vda') ?? {};
+    expect({ Alias, RdReqsSet, Capacity }).toEqual({ Alias: 'data', RdReqsSet: true, Capacity: 64 << 20 });
+    expect(Number(WrBytes)).toBeGreaterThan(0);
     expect(JSON.parse(guestGetOsInfo?.message ?? '')).toMatchObject({ return: { id: 'virtwire' } });
   });
 

@@ -36,6 +36,7 @@ import type { LibvirtPort } from './domain/libvirt-port.ts';
 import type { Lifecycle } from './domain/lifecycle.ts';
 import { createLifecycle } from './domain/lifecycle.ts';
 import { createMemoryDumper } from './domain/memory-dump.ts';
+import { isMigrating } from './domain/migrating.ts';
 import { createMutex } from './domain/mutex.ts';
 import type { PausedSet } from './domain/paused-set.ts';
 import { createPausedSet } from './domain/paused-set.ts';
@@ -285,7 +286,11 @@ function handlersOf(
   const { libvirt, guestLibvirt, clock, log, parseSpec } = deps;
   const { lifecycle, sync, store: agent, metadata, writer, freezer, backups, migration, plugins } = parts;
   const aliases = () => sync.aliases();
-  const stats = createDomainStats({ libvirt, agent, aliases, migration: () => migration.source.numbers(), clock });
+  const stats = createDomainStats({
+    ...{ libvirt, agent, aliases, clock },
+    migration: () => migration.source.numbers(),
+    isMigrating: () => isMigrating(metadata),
+  });
   const dirtyRate = createDirtyRate({ libvirt, clock, log });
   const agentData = createRawAgentData({ libvirt: guestLibvirt, clock }, domainName(vmi.namespace, vmi.name));
   const getDomain = { libvirt, metadata, agent, parseSpec, log };

@@ -3,7 +3,7 @@ import type { Logger } from '@virtwire/telemetry';
 import type { Vmi } from '@virtwire/vm-model';
 import type { Clock } from '../config/clock.ts';
 import { LauncherError } from '../errors.ts';
-import { TOO_LATE, within } from '../migration/within.ts';
+import { TOO_LATE, within } from '../config/within.ts';
 import type { LibvirtPort } from './libvirt-port.ts';
 import { isLibvirtCode, LIBVIRT_ERROR } from './libvirt-port.ts';
 

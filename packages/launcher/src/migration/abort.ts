@@ -3,7 +3,7 @@ import type { Clock } from '../config/clock.ts';
 import type { DomainRef, LibvirtPort } from '../domain/libvirt-port.ts';
 import { UNBOUNDED_JOB } from './job.ts';
 import type { AbortStatus, MigrationRecord } from './record.ts';
-import { TOO_LATE, within } from './within.ts';
+import { TOO_LATE, within } from '../config/within.ts';
 
 const ABORT_LIMIT_MS = 30_000;
 

@@ -16,7 +16,7 @@ import type { MigrationSettings } from './settings.ts';
 import type { SwitchoverAction } from './stall-detector.ts';
 import { SwitchoverDetector } from './stall-detector.ts';
 import { hasVfio } from './volumes.ts';
-import { TOO_LATE, within } from './within.ts';
+import { TOO_LATE, within } from '../config/within.ts';
 
 const LOOK_EVERY_MS = 400;
 /** A question about the job that is not answered by then is asked again. */

@@ -23,7 +23,7 @@ import type { MigrationSource } from './source.ts';
 import { createMigrationSource } from './source.ts';
 import type { MigrationTarget, TargetPreparation } from './target.ts';
 import { createMigrationTarget } from './target.ts';
-import { within } from './within.ts';
+import { within } from '../config/within.ts';
 
 /** libvirt returns from its migrate call right after QEMU's end. */
 const RESULT_LIMIT_MS = 10_000;

@@ -1,4 +1,4 @@
-import type { Clock } from '../config/clock.ts';
+import type { Clock } from './clock.ts';
 
 /** What `within` gives for work that is not done in time. */
 export const TOO_LATE = Symbol('too late');

@@ -11,6 +11,13 @@ const CELLS = [0, 1].map((id) => ({
 }));
 const PINNED = { context: { podCPUSet: [0, 1, 4, 5] }, options: { topology: { numaCells: CELLS } } };
 
+function numaDomain(pageSize: string): ConversionChange['domain'] & object {
+  return {
+    cpu: { cores: 4, dedicatedCpuPlacement: true, numa: { guestMappingPassthrough: {} } },
+    memory: { guest: '1Gi', hugepages: { pageSize } },
+  };
+}
+
 describe('refusals, to the letter', () => {
   const cases: readonly (readonly [string, ConversionChange, string])[] = [
     [
@@ -128,6 +135,33 @@ describe('refusals, to the letter', () => {
       'Grace devices without their gate',
       { options: { GraceHostDeviceAliases: ['gpu-a'] } },
       'GraceIOVirtualization conversion requested without the GraceIOVirtualization feature gate',
+    ],
+    [
+      'a huge page that is no amount',
+      { domain: numaDomain('2Megs'), ...PINNED },
+      'failed to determine if hugepages are enabled: could not parse hugepage value 2Megs: quantities must match the ' +
+        "regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
+    ],
+    [
+      'a huge page of less than nothing',
+      { domain: numaDomain('-2Mi'), ...PINNED },
+      'failed to determine if hugepages are enabled: could not convert page size to MiB -2Mi: ' +
+        "Memory size '-2Mi' must be greater than or equal to 0",
+    ],
+    [
+      'a huge page of nothing, over which the model dies',
+      { domain: numaDomain('0'), ...PINNED },
+      'failed to determine if hugepages are enabled: a page of 0 holds nothing',
+    ],
+    [
+      'more vCPUs than would fit into memory',
+      { domain: { cpu: { sockets: 4, maxSockets: 4_294_967_295 } } },
+      '4294967295 vCPUs are more than the 16384 possible',
+    ],
+    [
+      'more IO threads than would fit into memory',
+      { domain: { ioThreadsPolicy: 'supplementalPool', ioThreads: { supplementalPoolThreadCount: 4_294_967_295 } } },
+      '4294967295 IO threads for 0 disks are too many',
     ],
     [
       'negative memory',

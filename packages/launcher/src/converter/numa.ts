@@ -1,10 +1,12 @@
 import type { DomainSpec, Vmi } from '@virtwire/vm-model';
+import { parseQuantity } from '@virtwire/vm-model';
 
-import { LauncherError } from '../errors.ts';
+import { LauncherError, textOf } from '../errors.ts';
 import type { HostTopology } from './circumstances.ts';
 import { guestMemory, quantityToBytes, toInt64 } from './memory.ts';
 
 const MIB = 1n << 20n;
+const QUANTITY = '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$';
 
 /**
  * Gives the guest the NUMA cells on which its pinned vCPUs lie, with huge pages of each.
@@ -27,7 +29,7 @@ export function mapNuma(vmi: Vmi, topology: HostTopology, spec: DomainSpec): voi
     );
   }
   backing.Allocation = { Mode: 'immediate' };
-  const page = quantityToBytes(pageSize);
+  const page = pageBytes(pageSize);
   const memory = cellMemory(quantityToBytes(guestMemory(vmi)), page, hostCells.length);
   spec.CPU.NUMA.Cells = hostCells.map((cell, index) => ({
     ID: String(index),
@@ -58,6 +60,24 @@ function vcpusByHostCell(topology: HostTopology, spec: DomainSpec): Map<number, 
     result.set(cell, [...(result.get(cell) ?? []), VCPU]);
   }
   return result;
+}
+
+/** @throws {LauncherError} `ConvertFailed`, with the words of Kubernetes for a text that is no quantity. */
+function pageBytes(pageSize: string): bigint {
+  const fail = (reason: string): never => {
+    throw new LauncherError('ConvertFailed', `failed to determine if hugepages are enabled: ${reason}`);
+  };
+  if (parseQuantity(pageSize) === undefined) {
+    fail(`could not parse hugepage value ${pageSize}: quantities must match the regular expression '${QUANTITY}'`);
+  }
+  try {
+    const bytes = quantityToBytes(pageSize);
+    // The model divides by it and dies.
+    return bytes > 0n ? bytes : fail(`a page of ${pageSize} holds nothing`);
+  } catch (error) {
+    if (error instanceof LauncherError && error.message.startsWith('failed')) throw error;
+    return fail(`could not convert page size to MiB ${pageSize}: ${textOf(error)}`);
+  }
 }
 
 /** Bytes of each guest cell: whole pages, those left over to the first cells. */

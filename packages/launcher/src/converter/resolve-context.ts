@@ -2,6 +2,7 @@ import type { Vmi, VolumeStatus } from '@virtwire/vm-model';
 
 import { LauncherError } from '../errors.ts';
 import { type ArchitectureTraits, architectureTraits, isArchitecture } from './architecture.ts';
+import { checkSizes } from './check-sizes.ts';
 import type { Circumstances, ImageInfo } from './circumstances.ts';
 import { claimedGpus, claimedHostDevices, claimedVirtualFunctions } from './claimed-devices.ts';
 import type { ConverterContext } from './context.ts';
@@ -20,6 +21,7 @@ const IMAGE_FORMATS = new Set(['raw', 'qcow2']);
  * @source KubeVirt v1.9.0 pkg/virt-launcher/virtwrap/manager.go:1150
  */
 export function resolveConverterContext(vmi: Vmi, circumstances: Circumstances): ConverterContext {
+  checkSizes(vmi);
   checkContainerDisks(vmi, circumstances.containerDisks);
   const { options } = circumstances;
   const { devices } = vmi.spec.domain;

@@ -1,5 +1,6 @@
 #include "flags.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -43,7 +44,7 @@ static const char *value_of(const char *name, int argc, char **argv, int *i) {
 static void set_verbosity(const char *text) {
   int verbosity;
   if (parse_int(text, &verbosity)) log_set_verbosity(verbosity);
-  else log_warning("failed to set log verbosity: \"%s\" is not a number", text);
+  else log_warning("failed to set log verbosity. It should be an integer, got %s instead.", text);
 }
 
 struct flags parse_flags(int argc, char **argv) {
@@ -57,6 +58,7 @@ struct flags parse_flags(int argc, char **argv) {
     } else if ((value = value_of("--container-disk-dir", argc, argv, &i)) != NULL) flags.container_disk_dir = value;
     else if ((value = value_of("-v", argc, argv, &i)) != NULL) set_verbosity(value);
     else if ((value = value_of("--v", argc, argv, &i)) != NULL) set_verbosity(value);
+    else if (strncmp(argv[i], "-v", 2) == 0 && isdigit((unsigned char)argv[i][2])) set_verbosity(argv[i] + 2);
   }
   if ((value = getenv(VERBOSITY_VARIABLE)) != NULL) set_verbosity(value);
   return flags;

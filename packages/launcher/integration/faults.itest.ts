@@ -169,7 +169,7 @@ test('FM-2.6 a libvirt daemon that dies comes back, and the domain is told again
     return pid === undefined ? undefined : { daemonPid: pid };
   });
   process.kill(daemonPid, 'SIGKILL');
-  await pod.waitForLog('libvirtd exited, restarting');
+  await pod.waitForLog(/^(libvirtd|virtqemud) exited, restarting$/);
   await pod.waitForLog(/^Libvirt reconnected, domain default_vm1\./);
   const { domain } = await eventually('the domain', () => pod.ear.domains.slice(before).at(-1));
   expect(domain.Status.Status).toBe('Running');

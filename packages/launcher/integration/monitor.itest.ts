@@ -193,11 +193,11 @@ describe.concurrent('the Istio proxy of the pod', LIMIT, () => {
   });
 });
 
-describe.concurrent('VIRT_LAUNCHER_LOG_VERBOSITY', LIMIT, () => {
+describe.concurrent('the verbosity', LIMIT, () => {
   test.each([
     ['4', true, 'No more processes to be reaped'],
-    ['much', false, 'failed to set log verbosity: "much" is not a number'],
-  ])('of %s', async (value, isVerbose, message) => {
+    ['much', false, 'failed to set log verbosity. It should be an integer, got much instead.'],
+  ])('is that of VIRT_LAUNCHER_LOG_VERBOSITY: %s', async (value, isVerbose, message) => {
     await using pod = await startMonitorPod({
       launcher: '(sleep 0.1 &) ; sleep 1 & sleep 0.3',
       env: [`VIRT_LAUNCHER_LOG_VERBOSITY=${value}`],
@@ -205,6 +205,15 @@ describe.concurrent('VIRT_LAUNCHER_LOG_VERBOSITY', LIMIT, () => {
     expect(await pod.exited).toBe(0);
     expect(messages(pod)).toContain(message);
     expect(messages(pod).some((msg) => msg.startsWith('Reaped pid'))).toBe(isVerbose);
+  });
+
+  test.each(['-v 4', '-v=4', '-v4', '--v=4'])('is that of the flag: %s', async (flags) => {
+    await using pod = await startMonitorPod({
+      launcher: '(sleep 0.1 &) ; sleep 1 & sleep 0.3',
+      flags: flags.split(' '),
+    });
+    expect(await pod.exited).toBe(0);
+    expect(messages(pod)).toContain('No more processes to be reaped');
   });
 });
 

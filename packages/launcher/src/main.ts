@@ -17,11 +17,11 @@ import { startLibvirtDaemons } from './libvirt-daemon/start.ts';
 const EXIT_FAILED = 2;
 /** Where hook sidecars have their sockets. */
 const HOOKS_DIR = '/var/run/kubevirt-hooks';
+const INTEGER = /^[+-]?\d+$/;
 const STOP_SIGNALS = ['SIGINT', 'SIGHUP', 'SIGTERM', 'SIGQUIT'] as const;
 
-function verbosityOf(flags: LauncherFlags, env: NodeJS.ProcessEnv): number {
-  const text = env['VIRT_LAUNCHER_LOG_VERBOSITY'];
-  return text !== undefined && /^[+-]?\d+$/.test(text) ? Number(text) : flags.verbosity;
+function verbosityOf(flags: LauncherFlags, text: string | undefined): number {
+  return text !== undefined && INTEGER.test(text) ? Number(text) : flags.verbosity;
 }
 
 function installStopSignals(log: Logger): AbortSignal {
@@ -92,8 +92,12 @@ async function main(argv: readonly string[]): Promise<void> {
   } catch (caught) {
     return fail(createLogger('virt-launcher', { destination: output, resolvePosition }), output, caught);
   }
-  const verbosity = verbosityOf(flags, process.env);
+  const wanted = process.env['VIRT_LAUNCHER_LOG_VERBOSITY'];
+  const verbosity = verbosityOf(flags, wanted);
   const log = createLogger('virt-launcher', { verbosity, destination: output, resolvePosition });
+  if (wanted !== undefined && !INTEGER.test(wanted)) {
+    log.warn(`failed to set log verbosity. It should be an integer, got ${wanted} instead.`);
+  }
   process.on('uncaughtException', (caught) => fail(log, output, caught));
   try {
     await run(flags, verbosity, log, output);

@@ -35,6 +35,10 @@ test('takes the command line that a controller renders', () => {
   });
 });
 
+test.each(['-v 5', '-v5', '-v=5', '--v 5', '--v=5'])('reads the verbosity of %s', (line) => {
+  expect(parseFlags(line.split(' '))).toMatchObject({ verbosity: 5, unknown: [] });
+});
+
 test.each([
   ['3m0s', 180_000],
   ['1.5h', 5_400_000],

@@ -108,6 +108,8 @@ interface Token {
 }
 
 function tokenOf(arg: string): Token | undefined {
+  const shorthand = /^-v(\d+)$/.exec(arg);
+  if (shorthand !== null) return { flag: 'v', inline: shorthand[1] };
   const match = /^--?([^=-][^=]*)(?:=(.*))?$/s.exec(arg);
   return match === null ? undefined : { flag: match[1] ?? '', inline: match[2] };
 }

@@ -114,7 +114,14 @@ describe('forwarded log lines', () => {
     const splitter = createLineSplitter();
     expect(splitter.push(Buffer.from('a\nb'))).toEqual(['a']);
     expect(splitter.push(Buffer.from('c\n'))).toEqual(['bc']);
-    expect(splitter.push(Buffer.alloc(MAX_LINE_BYTES + 10, 'x'))[0]).toHaveLength(MAX_LINE_BYTES);
+    expect(splitter.push(Buffer.alloc(2 * MAX_LINE_BYTES + 10, 'x')).map(({ length }) => length)).toEqual([
+      MAX_LINE_BYTES,
+      MAX_LINE_BYTES,
+    ]);
+    expect(splitter.push(Buffer.from('y\n'))).toEqual(['xxxxxxxxxxy']);
+    const [first, second] = [Buffer.from('é\n').subarray(0, 1), Buffer.from('é\n').subarray(1)];
+    expect([...splitter.push(first), ...splitter.push(second)]).toEqual(['é']);
+    expect([...splitter.push(Buffer.from('last \xff', 'latin1')), ...splitter.end()]).toEqual(['last \ufffd']);
     expect(joinContinued(['a \\', 'b \\', 'c', 'd'])).toEqual(['a \\b \\c', 'd']);
   });
 

@@ -1,3 +1,5 @@
+import { StringDecoder } from 'node:string_decoder';
+
 /** One line of a foreign log in KubeVirt's keys. */
 export interface ForwardedLine {
   readonly level: string;
@@ -64,31 +66,32 @@ export function renderForwarded(line: ForwardedLine): string {
   });
 }
 
-/** Splits a stream of bytes into lines; a line longer than the limit is cut. */
+/** Splits a stream of bytes into lines; a line longer than the limit becomes several. */
 export interface LineSplitter {
   push(chunk: Buffer): readonly string[];
   /** What is left when the stream has ended. */
   end(): readonly string[];
 }
 
-/** Longest line that is kept whole. */
+/** Longest line that is kept whole, in characters. */
 export const MAX_LINE_BYTES = 512 * 1024;
 
 /** Creates a splitter with nothing in it. */
 export function createLineSplitter(): LineSplitter {
+  const decoder = new StringDecoder('utf8');
   let rest = '';
   return {
     push(chunk) {
-      const lines = (rest + chunk.toString('utf8')).split('\n');
+      const lines = (rest + decoder.write(chunk)).split('\n');
       rest = lines.pop() ?? '';
-      if (rest.length > MAX_LINE_BYTES) {
+      while (rest.length >= MAX_LINE_BYTES) {
         lines.push(rest.slice(0, MAX_LINE_BYTES));
-        rest = '';
+        rest = rest.slice(MAX_LINE_BYTES);
       }
       return lines;
     },
     end() {
-      const last = rest;
+      const last = rest + decoder.end();
       rest = '';
       return last === '' ? [] : [last];
     },

@@ -1,14 +1,14 @@
 /** The look of the HTML matrix. Every verdict has a sign, a word and a border of its own beside its colour. */
 export const STYLE = `
-:root{color-scheme:light dark;--line:#9aa4b0;--soft:#f4f6f8;--text:#16202b;--page:#fff;--pass:#e3f4e6;--difference:#fdf3d0;
+:root{color-scheme:light dark;--line:#9aa4b0;--soft:#f4f6f8;--text:#16202b;--page:#fff;--faint:#66717d;--pass:#e3f4e6;--difference:#fdf3d0;
 --notBuilt:#e9edf2;--fail:#fbdad7}
-@media (prefers-color-scheme:dark){:root{--line:#5b6672;--soft:#1c242d;--text:#e7edf3;--page:#11171d;--pass:#173a20;
+@media (prefers-color-scheme:dark){:root{--line:#5b6672;--soft:#1c242d;--text:#e7edf3;--page:#11171d;--faint:#93a0ad;--pass:#173a20;
 --difference:#4a3b0c;--notBuilt:#2a333d;--fail:#5c1b17}}
 *{box-sizing:border-box}
 body{margin:0;padding:1rem clamp(.75rem,3vw,2.5rem) 3rem;font:15px/1.45 system-ui,sans-serif;color:var(--text);background:var(--page)}
 h1{font-size:1.5rem;margin:.2rem 0}h2{font-size:1.15rem;margin:2rem 0 .5rem}p{margin:.35rem 0;max-width:70ch}
-.legend,.totals{display:flex;flex-wrap:wrap;gap:.4rem;margin:.6rem 0;padding:0;list-style:none}
-.legend li,.totals li{padding:.15rem .55rem;border-radius:4px}
+.legend{display:flex;flex-wrap:wrap;gap:.4rem;margin:.6rem 0;padding:0;list-style:none}
+.legend li{padding:.15rem .55rem;border-radius:4px}
 .scroll{overflow-x:auto}
 table{border-collapse:collapse;width:100%}
 th,td{border:1px solid var(--line);padding:.3rem .4rem;text-align:left;vertical-align:top;font-size:.84rem}
@@ -24,7 +24,15 @@ details[open] summary{font-weight:700}
 .reason{margin:.3rem 0 0;font-weight:400;min-width:12rem;overflow-wrap:anywhere}
 pre{white-space:pre-wrap;overflow-wrap:anywhere;font-size:.72rem;max-height:18rem;overflow:auto;font-weight:400}
 .none{color:var(--line)}
+.counts{list-style:none;margin:0;padding:0;display:grid;gap:2px;min-width:6.4rem}
+.counts li{padding:0 .3rem;white-space:nowrap}.zero{color:var(--faint)}
+.counts .difference,.counts .notBuilt{outline-offset:-1px}.counts .fail{outline:2px solid;outline-offset:-1px}
+.overview .none{text-align:center;vertical-align:middle}
 @media (max-width:760px){
+.overview thead,.overview .none,.overview tr:not(:has(.counts)),.overview tbody th{display:none}
+.overview,.overview tbody,.overview tr,.overview td{display:block;width:100%}
+.overview td::before{content:attr(data-label);font-weight:600}
+.overview .counts{display:flex;flex-wrap:wrap;gap:.3rem;margin:.2rem 0}
 .matrix thead{display:none}.matrix,.matrix tbody,.matrix tr,.matrix th,.matrix td{display:block;width:100%}
 .matrix tr{margin:0 0 1rem;border:1px solid var(--line)}.matrix th,.matrix td{border-width:0 0 1px}
 .matrix th{font-size:1rem;position:static}

@@ -1,12 +1,12 @@
 import type { Cell, SideUnderTest } from '../cell.ts';
 import type { ReleaseLine } from '../release-line.ts';
 import { RELEASE_LINES } from '../release-line.ts';
-import { countCells, renderCounts } from './counts.ts';
+import { countCells } from './counts.ts';
 import type { Counts } from './counts.ts';
 import { escapeText } from './escape.ts';
 import { STYLE } from './html-style.ts';
 import type { RunFacts } from './json.ts';
-import { reasonOf, VERDICTS } from './words.ts';
+import { pairName, reasonOf, VERDICTS } from './words.ts';
 
 /** Name and title of a row's scenario. */
 export interface ScenarioName {
@@ -23,7 +23,7 @@ const DIRECTIONS: readonly { readonly side: SideUnderTest; readonly title: strin
 
 const EXPLANATIONS: Readonly<Record<Kind, string>> = {
   pass: 'as between peers of one release',
-  difference: 'differs, known and right: click for the reason',
+  difference: 'known and right: click for the reason',
   notBuilt: 'our side lacks the part: click for its name',
   fail: 'broken: click for the reason',
 };
@@ -65,10 +65,16 @@ function renderTable(cells: readonly Cell[], peer: string, scenarios: readonly S
 <tbody>${rows.join('\n')}</tbody></table></div>`;
 }
 
-function worst(counts: Counts): Kind {
-  if (counts.failed > 0) return 'fail';
-  if (counts.declared > 0) return 'difference';
-  return counts.notBuilt > 0 ? 'notBuilt' : 'pass';
+const countOf = (counts: Counts, kind: Kind): number =>
+  ({ pass: counts.passed, difference: counts.declared, notBuilt: counts.notBuilt, fail: counts.failed })[kind];
+
+/** All four results with their numbers; those that do not occur step back. */
+function renderCountList(counts: Counts): string {
+  const items = KINDS.map((kind) => {
+    const count = countOf(counts, kind);
+    return `<li class="${count === 0 ? 'zero' : kind}">${VERDICTS[kind].sign} ${count} ${VERDICTS[kind].word}</li>`;
+  });
+  return `<ul class="counts">${items.join('')}</ul>`;
 }
 
 /** Who gets along with whom, all scenarios in one: handlers down, launchers across. */
@@ -80,13 +86,14 @@ function renderOverview(cells: readonly Cell[]): string {
     const tds = parties.map((launcher) => {
       const pair = cells.filter((cell) => cell.pair.handler === handler && cell.pair.launcher === launcher);
       if (pair.length === 0) return '<td class="none">·</td>';
-      const kind = worst(countCells(pair));
-      const bad = pair.filter(({ result }) => result.kind === kind).length;
-      return `<td class="${kind}" title="${escapeText(renderCounts(countCells(pair)))}">${verdictText(kind)}${kind === 'pass' ? '' : ` (${bad})`}</td>`;
+      const counts = countCells(pair);
+      const label = escapeText(pairName({ handler, launcher }));
+      return `<td class="${counts.failed > 0 ? 'fail' : 'pair'}" data-label="${label}">${renderCountList(counts)}</td>`;
     });
     return `<tr><th scope="row">${handler}</th>${tds.join('')}</tr>`;
   });
-  return `<h2>Overview: handlers down, launchers across</h2><div class="scroll"><table><thead><tr><th>handler \\ launcher</th>${head}</tr></thead>
+  return `<h2>Overview: handlers down, launchers across</h2>
+<div class="scroll"><table class="overview"><thead><tr><th>handler \\ launcher</th>${head}</tr></thead>
 <tbody>${rows.join('\n')}</tbody></table></div>`;
 }
 
@@ -94,9 +101,12 @@ function renderHeader(cells: readonly Cell[], facts: RunFacts): string {
   const counts = countCells(cells);
   const verdict = counts.failed === 0 ? 'Nothing is broken.' : `${counts.failed} cells are broken.`;
   const subjects = Object.entries(facts.subjects).map(([side, name]) => `${side}: ${name}`);
-  const legend = KINDS.map((kind) => `<li class="${kind}">${verdictText(kind)}: ${EXPLANATIONS[kind]}</li>`).join('');
+  const legend = KINDS.map(
+    (kind) =>
+      `<li class="${kind}">${VERDICTS[kind].sign} ${countOf(counts, kind)} ${VERDICTS[kind].word}: ${EXPLANATIONS[kind]}</li>`,
+  ).join('');
   return `<h1>KubeVirt compatibility matrix</h1>
-<p><strong>${verdict}</strong> ${renderCounts(counts)}.</p>
+<p><strong>${verdict}</strong> ${cells.length} cells, a scenario and a pair each.</p>
 <p>“new” is ${escapeText(subjects.join('; '))}. Run at ${escapeText(facts.startedAt)}, ${(facts.durationMs / 1_000).toFixed(0)} s.</p>
 <ul class="legend">${legend}</ul>`;
 }

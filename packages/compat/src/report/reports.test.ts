@@ -43,7 +43,42 @@ test('JUnit: fails carry reason and trace, not built is skipped, a difference pa
     ...['testsuites', 'testsuite', 'testcase', 'testcase', 'system-out', 'testcase'],
     ...['skipped not built: missing: live migration', 'testcase', 'failure a "quote" & more'],
   ]);
-  expect(xml).toContain('tests="4" failures="1" errors="0" skipped="1"');
+  expect(xml).toContain(
+    '<testsuite name="new handler, launcher v1.3" tests="4" failures="1" errors="0" time="0.049" skipped="1">',
+  );
+});
+
+/** What may stand where, as CI servers have it in their schema: attributes, those that must be there, children. */
+const JUNIT: Readonly<Record<string, readonly [attributes: string, required: string, children: string]>> = {
+  testsuites: ['name time tests failures errors', '', 'testsuite'],
+  testsuite: [
+    'name tests failures errors time skipped timestamp hostname id package',
+    'name tests failures errors',
+    'testsuite properties testcase system-out system-err',
+  ],
+  testcase: ['name time classname', 'name', 'skipped error failure system-out system-err'],
+  skipped: ['type message', '', ''],
+  failure: ['type message', '', ''],
+  'system-out': ['', '', ''],
+};
+
+test('JUnit keeps to the schema that CI servers check against', () => {
+  const open: string[] = [];
+  const parser = new SaxesParser();
+  parser.on('opentag', ({ name, attributes, isSelfClosing }) => {
+    const [known = '', required = ''] = JUNIT[name] ?? [];
+    for (const key of Object.keys(attributes)) expect(known.split(' '), `${name} ${key}`).toContain(key);
+    for (const key of required.split(' ').filter(Boolean)) expect(attributes, name).toHaveProperty([key]);
+    if ('time' in attributes) expect(attributes['time']).toMatch(/^[0-9]{1,3}\.[0-9]+$/);
+    const parent = open.at(-1);
+    expect(parent === undefined ? 'testsuites' : JUNIT[parent]?.[2].split(' '), name).toContain(name);
+    if (!isSelfClosing) open.push(name);
+  });
+  parser.on('closetag', ({ name, isSelfClosing }) => {
+    if (!isSelfClosing) expect(open.pop()).toBe(name);
+  });
+  parser.write(renderJunit(cells)).close();
+  expect(open).toEqual([]);
 });
 
 test('JUnit and HTML stay well-formed whatever a peer says', () => {

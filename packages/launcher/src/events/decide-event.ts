@@ -26,7 +26,9 @@ export function describeState(state: DomainStateReason | undefined): Pick<Domain
 /**
  * The Domain document after libvirt was asked: state, spec if it could be read, and the mark of deletion.
  *
- * A domain that is gone because it moved to another node is not marked as deleted (FM-2.9).
+ * A domain that libvirt does not know is marked as deleted whatever the event was: handlers of all releases are told so
+ * and build on it, though FM-2.9 would have it for the event of its removal only. One that moved to another node is not,
+ * as FM-2.9 says.
  *
  * @source KubeVirt v1.9.0 pkg/virt-launcher/notify-client/client.go:215
  */

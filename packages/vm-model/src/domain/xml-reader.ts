@@ -91,7 +91,9 @@ class Reader {
     const parent = this.#stack.at(-1);
     if (parent === undefined) {
       const name = localName(tag.name);
-      if (name !== this.#rootName) throw this.#error(`expected element <${this.#rootName}> but found <${name}>`);
+      if (name !== this.#rootName) {
+        throw refusal(`expected element type <${this.#rootName}> but have <${name}>`);
+      }
       this.#stack.push(this.#enterStruct(tag, this.#plan, this.#root));
       return;
     }
@@ -176,19 +178,13 @@ class Reader {
       case 'Time':
         return formatGoTime(text.trim());
       case 'bool':
-        return this.#bool(field, text.trim());
+        return readBool(text.trim());
       default: {
         const value = parseInteger(field.kind, text);
-        if (value === undefined) throw this.#error(`${field.key}: "${text}" is no ${field.kind}`);
+        if (value === undefined) throw refusal(numberError(field.kind, text.trim()));
         return value;
       }
     }
-  }
-
-  #bool(field: FieldPlan, text: string): boolean {
-    if (/^(1|t|T|TRUE|true|True)$/.test(text)) return true;
-    if (/^(0|f|F|FALSE|false|False|)$/.test(text)) return false;
-    throw this.#error(`${field.key}: "${text}" is no bool`);
   }
 
   #namespaceOf(qualifiedName: string): string {
@@ -205,12 +201,31 @@ class Reader {
   /** In Go's words, as far as Go refuses the text too. */
   #syntaxError(xml: string, reason: string): VmModelError {
     const words = goXmlError(xml);
-    return words === undefined ? this.#error(reason) : new VmModelError('InvalidXml', words);
+    return words === undefined ? this.#error(reason) : refusal(words);
   }
 
   #error(reason: string): VmModelError {
     return new VmModelError('InvalidXml', `domain XML, line ${String(this.#parser.line)}: ${reason}`);
   }
+}
+
+/** An error in Go's own words. */
+function refusal(words: string): VmModelError {
+  return new VmModelError('InvalidXml', words);
+}
+
+/** What Go's strconv says of a text that is no number of a kind. */
+function numberError(kind: string, text: string): string {
+  const isUnsigned = kind.startsWith('u');
+  const isNumber = isUnsigned ? /^\d+$/.test(text) : /^[+-]?\d+$/.test(text);
+  const why = isNumber ? 'value out of range' : 'invalid syntax';
+  return `strconv.${isUnsigned ? 'ParseUint' : 'ParseInt'}: parsing ${JSON.stringify(text)}: ${why}`;
+}
+
+function readBool(text: string): boolean {
+  if (/^(1|t|T|TRUE|true|True)$/.test(text)) return true;
+  if (/^(0|f|F|FALSE|false|False|)$/.test(text)) return false;
+  throw refusal(`strconv.ParseBool: parsing ${JSON.stringify(text)}: invalid syntax`);
 }
 
 function localName(qualifiedName: string): string {

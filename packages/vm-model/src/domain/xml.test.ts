@@ -120,11 +120,11 @@ describe('reading', () => {
   });
 
   test.each([
-    ['<domain>\n<memory unit="b">many</memory>\n</domain>', 'domain XML, line 2: Value: "many" is no uint64'],
-    ['<domain>\n<vcpu>-1</vcpu></domain>', 'domain XML, line 2: CPUs: "-1" is no uint32'],
-    ['<domain>\n<vcpu>4294967296</vcpu></domain>', 'domain XML, line 2: CPUs: "4294967296" is no uint32'],
-    ['<guest></guest>', 'domain XML, line 1: expected element <domain> but found <guest>'],
-  ])('refuses %s, naming the line', (xml, message) => {
+    ['<domain>\n<memory unit="b">many</memory>\n</domain>', 'strconv.ParseUint: parsing "many": invalid syntax'],
+    ['<domain>\n<vcpu>-1</vcpu></domain>', 'strconv.ParseUint: parsing "-1": invalid syntax'],
+    ['<domain>\n<vcpu>4294967296</vcpu></domain>', 'strconv.ParseUint: parsing "4294967296": value out of range'],
+    ['<guest></guest>', 'expected element type <domain> but have <guest>'],
+  ])('refuses the values of %s as Go does', (xml, message) => {
     expect(() => parseDomainXml(xml)).toThrow(new VmModelError('InvalidXml', message));
   });
 

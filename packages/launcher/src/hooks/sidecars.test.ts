@@ -148,7 +148,7 @@ describe('a domain before it is defined', () => {
     [
       'answers another document',
       () => writeFields([1, '<vm/>']),
-      /did not answer with a domain: .*expected element <domain> but found <vm>/,
+      /did not answer with a domain: .*expected element type <domain> but have <vm>/,
     ],
     ['answers nothing', () => Buffer.alloc(0), /did not answer with a domain: EOF$/],
     ['answers bytes that are no message', () => Buffer.from([0x0a, 0xff]), /^rpc error: code = Internal desc = grpc: /],

@@ -10,6 +10,7 @@ import {
   type NetworkDeviceInfo,
 } from './circumstances.ts';
 import { firmwareFileNames } from './efi.ts';
+import { NO_GRACE_HOST } from './grace-facts.ts';
 
 /** Circumstances of a conversion as people write them: the `context.json` of the converter vectors. */
 export interface CircumstancesJson {
@@ -98,6 +99,7 @@ export function circumstancesFromJson(
     networkInfo: parseNetworkInfo(json.networkInfo ?? {}),
     deviceClaims: new Map(),
     hostPciDevices: new Map(),
+    graceHost: NO_GRACE_HOST,
     hasIommuFd: false,
     isMigrationTarget: false,
     hasLibvirtHookServer: false,

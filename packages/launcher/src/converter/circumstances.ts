@@ -1,4 +1,5 @@
 import type { Architecture } from './architecture.ts';
+import type { GraceHostFacts } from './grace-facts.ts';
 
 /** Hypervisors that a launcher can be told to use with `--hypervisor`. */
 export type HypervisorName = 'kvm' | 'hyperv-direct';
@@ -147,6 +148,8 @@ export interface Circumstances {
   readonly deviceClaims: DeviceClaims;
   /** By PCI address `0000:05:00.1`, for NUMA-aware placement. */
   readonly hostPciDevices: ReadonlyMap<string, HostPciFacts>;
+  /** Read only when Grace devices are asked for. */
+  readonly graceHost: GraceHostFacts;
   readonly hasIommuFd: boolean;
   readonly isMigrationTarget: boolean;
   readonly hasLibvirtHookServer: boolean;

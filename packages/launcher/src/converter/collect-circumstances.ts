@@ -15,7 +15,9 @@ import type {
   ImageInfo,
   NetworkDeviceInfo,
 } from './circumstances.ts';
+import { collectGraceFacts } from './collect-grace-facts.ts';
 import { readDeviceClaims } from './device-claims.ts';
+import { NO_GRACE_HOST } from './grace-facts.ts';
 import { readNetworkInfo } from './network-info.ts';
 import { podSriovInterfaces } from './sriov.ts';
 import { blockDevice, containerDiskImage, filesystemImage, hotplugPath } from './volume-paths.ts';
@@ -94,12 +96,14 @@ export function createCircumstanceCollector(deps: CollectorDeps, facts: Launcher
   };
 }
 
+type DeviceFact = 'firmwareFiles' | 'networkInfo' | 'deviceClaims' | 'emulatorPaths' | 'hostPciDevices' | 'graceHost';
+
 async function collectDevices(
   deps: CollectorDeps,
   vmi: Vmi,
   facts: LauncherFacts,
   request: RequestFacts,
-): Promise<Pick<Circumstances, 'firmwareFiles' | 'networkInfo' | 'deviceClaims' | 'emulatorPaths' | 'hostPciDevices'>> {
+): Promise<Pick<Circumstances, DeviceFact>> {
   const [firmwareFiles, networkInfo, deviceClaims, emulatorPaths, hostPciDevices] = await Promise.all([
     listNames(facts.firmwareDir),
     request.isMigrationTarget ? [] : networkDevices(deps, vmi),
@@ -107,7 +111,16 @@ async function collectDevices(
     findEmulators(vmi, facts),
     readHostPciDevices(request),
   ]);
-  return { firmwareFiles, networkInfo, deviceClaims, emulatorPaths, hostPciDevices };
+  const isGraceWanted = (request.options?.GraceHostDeviceAliases.length ?? 0) > 0;
+  const graceHost = isGraceWanted ? await collectGraceFacts(assignedPciDevices(facts.environment)) : NO_GRACE_HOST;
+  return { firmwareFiles, networkInfo, deviceClaims, emulatorPaths, hostPciDevices, graceHost };
+}
+
+/** Addresses that device plugins gave the pod. */
+function assignedPciDevices(environment: Circumstances['environment']): readonly string[] {
+  return Object.entries(environment).flatMap(([name, value]) =>
+    name.startsWith('PCI_RESOURCE_') ? (value ?? '').split(',').filter((address) => address !== '') : [],
+  );
 }
 
 /** PCI devices of the pod's networks, when the VM has SR-IOV interfaces in it. */

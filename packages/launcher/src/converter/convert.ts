@@ -15,7 +15,8 @@ import {
   configureRebootPolicy,
   defaultArchitecture,
 } from './identity.ts';
-import { checkGraceRequest } from './grace.ts';
+import { checkGraceRequest, wantsGrace } from './grace.ts';
+import { placeGraceDevices } from './grace-placement.ts';
 import { configureInterfaces } from './interfaces.ts';
 import { configureIoThreads } from './iothreads.ts';
 import { configureMemory, configureMemoryBacking } from './memory.ts';
@@ -107,6 +108,10 @@ function placeDevices(vmi: Vmi, context: ConverterContext, domain: Domain): void
   checkGraceRequest(vmi, context);
   if (hasDedicatedCpus(vmi)) {
     placeDedicatedCpus(vmi, context, domain);
+    if (wantsGrace(context)) {
+      const { options, graceHost: facts, hostPciDevices: pciDevices } = context.circumstances;
+      return placeGraceDevices(domain.Spec, options?.GraceHostDeviceAliases ?? [], { facts, pciDevices, topology });
+    }
     if (clusterConfig?.PCINUMAAwareTopologyEnabled === true && context.arch.hasPciPlacement) {
       placeOnHostNuma(domain.Spec, context.circumstances.hostPciDevices, topology, hasNumaPassthrough(vmi));
     }

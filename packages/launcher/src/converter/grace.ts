@@ -8,19 +8,23 @@ const PCI_HOLE_ANNOTATION = 'kubevirt.io/disablePCIHole64';
 const ROOT_COMPLEX_ANNOTATION = 'kubevirt.io/placePCIDevicesOnRootComplex';
 
 /**
- * Refuses a request for NVIDIA Grace IO virtualisation that cannot be met, naming what it lacks. Its device placement
- * needs hardware that this launcher does not serve, so a request that lacks nothing else is refused too.
+ * Refuses a request for NVIDIA Grace IO virtualisation that cannot be met, naming what it lacks.
  *
  * @throws {LauncherError} `ConvertFailed`.
  * @source KubeVirt v1.9.0 pkg/virt-launcher/virtwrap/converter/grace.go, ValidateGraceIOVirtualizationConversion
  */
 export function checkGraceRequest(vmi: Vmi, context: ConverterContext): void {
-  const { options, hasIommuFd } = context.circumstances;
-  if (options === undefined || options.GraceHostDeviceAliases.length === 0) return;
-  throw new LauncherError('ConvertFailed', graceObstacle(vmi, context, hasIommuFd));
+  if (!wantsGrace(context)) return;
+  const obstacle = graceObstacle(vmi, context);
+  if (obstacle !== undefined) throw new LauncherError('ConvertFailed', obstacle);
 }
 
-function graceObstacle(vmi: Vmi, context: ConverterContext, hasIommuFd: boolean): string {
+/** Whether Grace devices are asked for. */
+export function wantsGrace({ circumstances }: ConverterContext): boolean {
+  return (circumstances.options?.GraceHostDeviceAliases ?? []).length > 0;
+}
+
+function graceObstacle(vmi: Vmi, context: ConverterContext): string | undefined {
   const switches = context.circumstances.options?.clusterConfig;
   if (switches?.GraceIOVirtualizationEnabled !== true) {
     return 'GraceIOVirtualization conversion requested without the GraceIOVirtualization feature gate';
@@ -28,7 +32,8 @@ function graceObstacle(vmi: Vmi, context: ConverterContext, hasIommuFd: boolean)
   if (!switches.PCINUMAAwareTopologyEnabled) {
     return 'GraceIOVirtualization requires PCINUMAAwareTopology for PCI placement';
   }
-  if (!hasIommuFd) return 'GraceIOVirtualization requires an IOMMUFD file descriptor in virt-launcher';
+  if (!context.circumstances.hasIommuFd)
+    return 'GraceIOVirtualization requires an IOMMUFD file descriptor in virt-launcher';
   if (!hasDedicatedCpus(vmi)) return 'GraceIOVirtualization requires dedicated CPU placement';
   if (!context.arch.hasPciPlacement) {
     return `GraceIOVirtualization requires PCIe placement support on architecture ${context.arch.name}`;
@@ -37,5 +42,5 @@ function graceObstacle(vmi: Vmi, context: ConverterContext, hasIommuFd: boolean)
   if (annotationOf(vmi, ROOT_COMPLEX_ANNOTATION) === 'true') {
     return 'GraceIOVirtualization cannot be combined with PCI root-complex placement';
   }
-  return 'GraceIOVirtualization: the placement of Grace devices is not available in this launcher';
+  return undefined;
 }

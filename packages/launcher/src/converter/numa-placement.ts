@@ -1,17 +1,10 @@
-import type { DomainController, DomainHostDevice, DomainSpec } from '@virtwire/vm-model';
+import type { DomainHostDevice, DomainSpec } from '@virtwire/vm-model';
 
-import { LauncherError } from '../errors.ts';
+import { LauncherError, textOf } from '../errors.ts';
 import type { HostPciFacts, HostTopology } from './circumstances.ts';
 import { parseCpuSet } from './cpu-set.ts';
+import { type Placeable, placeOnExpanderBuses } from './expander-buses.ts';
 import { renderPciAddress } from './pci-address.ts';
-
-const MAX_BUS = 255;
-
-interface Placeable {
-  readonly address: string;
-  readonly device: DomainHostDevice;
-  readonly cell: number;
-}
 
 /**
  * Puts passed-through PCI devices behind an expander bus of the guest NUMA cell that lies on the device's host node.
@@ -37,13 +30,18 @@ export function placeOnHostNuma(
     throw strictError(`strict PCI NUMA-aware placement failed: ${failures.join('; ')}`);
   }
   try {
-    buildTopology(spec, placeable);
+    placeOnExpanderBuses(spec, placeable);
   } catch (error) {
-    if (isStrict) throw error;
+    if (isStrict) throw strictError(textOf(error));
   }
 }
 
-function sortedPciDevices(
+/**
+ * PCI host devices without a place in the guest, in the order of their host addresses.
+ *
+ * @param failures takes why others were passed over.
+ */
+export function sortedPciDevices(
   spec: DomainSpec,
   failures: string[],
 ): readonly { readonly address: string; readonly device: DomainHostDevice }[] {
@@ -67,7 +65,7 @@ function sortedPciDevices(
 }
 
 /** The guest cell on the device's host node: by memory binding, else through a vCPU pinned there; a text is the reason. */
-function guestCellOf(
+export function guestCellOf(
   address: string,
   spec: DomainSpec,
   host: ReadonlyMap<string, HostPciFacts>,
@@ -86,51 +84,6 @@ function cellOfPinnedVcpu(node: number, spec: DomainSpec, topology: HostTopology
   if (pin === undefined) return undefined;
   const cell = spec.CPU.NUMA?.Cells?.find(({ CPUs = '' }) => parseCpuSet(CPUs).includes(pin.VCPU ?? 0));
   return cell === undefined ? undefined : Number(cell.ID);
-}
-
-function buildTopology(spec: DomainSpec, devices: readonly Placeable[]): void {
-  const created: DomainController[] = [];
-  const addresses = new Map<DomainHostDevice, string>();
-  let index = highestControllerIndex(spec);
-  let lastBus = MAX_BUS;
-  for (const cell of [...new Set(devices.map((device) => device.cell))].sort((a, b) => a - b)) {
-    const expander: DomainController = { Type: 'pci', Index: String(++index), Model: 'pcie-expander-bus' };
-    created.push(expander);
-    const ofCell = devices.filter((device) => device.cell === cell);
-    for (const [slot, { address, device }] of ofCell.entries()) {
-      if (index >= lastBus - 1) {
-        throw strictError(
-          `failed to create PCIe topology with NUMA alignment: failed to place device ${address}: insufficient bus ` +
-            'numbers for NUMA-aligned PCIe topology: current controller index ' +
-            `${String(index)}, last assigned expander bus number ${String(lastBus)}`,
-        );
-      }
-      const port = rootPort(++index, expander.Index ?? '', slot);
-      created.push(port);
-      addresses.set(device, port.Index ?? '');
-    }
-    lastBus = MAX_BUS - created.length + 1;
-    expander.Target = { BusNr: lastBus, NUMANode: cell };
-  }
-  if (created.length > 0) spec.Devices.Controllers = [...(spec.Devices.Controllers ?? []), ...created];
-  for (const [device, bus] of addresses) device.Address = pciAddress(bus, '0x00');
-}
-
-function rootPort(index: number, bus: string, slot: number): DomainController {
-  return {
-    Type: 'pci',
-    Index: String(index),
-    Model: 'pcie-root-port',
-    Address: pciAddress(bus, `0x${slot.toString(16).padStart(2, '0')}`),
-  };
-}
-
-function pciAddress(bus: string, slot: string): NonNullable<DomainHostDevice['Address']> {
-  return { Type: 'pci', Domain: '0x0000', Bus: bus, Slot: slot, Function: '0x0' };
-}
-
-function highestControllerIndex(spec: DomainSpec): number {
-  return Math.max(0, ...(spec.Devices.Controllers ?? []).map(({ Index }) => Number(Index ?? 0)));
 }
 
 function strictError(reason: string): LauncherError {

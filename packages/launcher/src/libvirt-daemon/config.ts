@@ -1,5 +1,6 @@
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import type { Logger } from '@virtwire/telemetry';
 import type { LauncherFlags } from '../config/flags.ts';
 import { launcherPaths, QEMU_UID } from '../config/paths.ts';
 import { LauncherError } from '../errors.ts';
@@ -68,8 +69,17 @@ export function renderDaemonConf(base: string, input: DaemonConfigInput): string
   return withDefaults(base, [...DAEMON_CONF_BASE, ...filters]);
 }
 
-function readIfThere(path: string): string {
-  return existsSync(path) ? readFileSync(path, 'utf8') : '';
+/** Text of a file of the image; empty when there is none, or one that only root may read, as Debian's qemu.conf. */
+function readIfThere(path: string, log: Logger): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (caught) {
+    const { code } = caught as NodeJS.ErrnoException;
+    if (code === 'ENOENT') return '';
+    if (code !== 'EACCES') throw caught;
+    log.warn(`${path} cannot be read, its settings are not taken over`);
+    return '';
+  }
 }
 
 /**
@@ -77,12 +87,12 @@ function readIfThere(path: string): string {
  *
  * @throws {LauncherError} `LibvirtUnavailable` with the path
  */
-export function writeDaemonConfig(flags: LauncherFlags, input: DaemonConfigInput): void {
+export function writeDaemonConfig(flags: LauncherFlags, input: DaemonConfigInput, log: Logger): void {
   const paths = launcherPaths(flags);
   const write = (path: string, base: string, render: typeof renderQemuConf): void => {
     try {
       mkdirSync(dirname(path), { recursive: true, mode: 0o755 });
-      writeFileSync(path, render(readIfThere(base), input), { mode: 0o644 });
+      writeFileSync(path, render(readIfThere(base, log), input), { mode: 0o644 });
     } catch (caught) {
       throw LauncherError.from(caught, 'LibvirtUnavailable', `failed to write ${path}: `);
     }

@@ -1,11 +1,12 @@
-import { appendFileSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createLogger } from '@virtwire/telemetry';
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../config/clock.ts';
+import { parseFlags } from '../config/flags.ts';
 import { eventually } from '../testing/launcher-on-fake.ts';
-import { renderDaemonConf, renderQemuConf } from './config.ts';
+import { renderDaemonConf, renderQemuConf, writeDaemonConfig } from './config.ts';
 import { detectLibvirtDaemon } from './detect.ts';
 import { decideLogFilters } from './log-filters.ts';
 import { createLineSplitter, joinContinued, MAX_LINE_BYTES, parseLibvirtLine, renderForwarded } from './log-lines.ts';
@@ -70,6 +71,23 @@ describe('configuration', () => {
     expect(decideLogFilters({ custom: '', verbosity: undefined, isDebug: true })).toBe(
       decideLogFilters({ custom: '', verbosity: '10', isDebug: false }),
     );
+  });
+
+  test('the files are written from those of the image; a setting file in the way is named', () => {
+    const root = mkdtempSync(join(tmpdir(), 'virtwire-daemon-config-'));
+    const dirs = ['--kubevirt-private-dir', `${root}/private`, '--libvirt-run-dir', `${root}/run`];
+    const flags = parseFlags(['--run-as-nonroot', ...dirs, '--libvirt-etc-dir', `${root}/etc`]);
+    const log = createLogger('virt-launcher', { destination: { write: () => undefined } });
+    mkdirSync(join(root, 'etc'));
+    writeFileSync(join(root, 'etc/qemu.conf'), 'user = "qemu"\n');
+    writeDaemonConfig(flags, input, log);
+    expect(readFileSync(join(root, 'private/libvirt/qemu.conf'), 'utf8')).toMatch(/^user = "qemu"\nstdio_handler = /);
+    expect(readFileSync(join(root, 'run/virtqemud.conf'), 'utf8')).toContain('log_outputs = "1:stderr"\n');
+    expect(readFileSync(join(root, 'run/virtlogd.conf'), 'utf8')).toContain('log_outputs = "1:stderr"\n');
+    rmSync(join(root, 'etc/qemu.conf'));
+    mkdirSync(join(root, 'etc/qemu.conf'));
+    expect(() => writeDaemonConfig(flags, input, log)).toThrow(`failed to write ${root}/private/libvirt/qemu.conf: `);
+    rmSync(root, { recursive: true });
   });
 
   test('an image without a daemon is named', () => {

@@ -61,13 +61,14 @@ export function startLibvirtDaemons(
     isDebug: env['LIBVIRT_DEBUG_LOGS'] !== undefined,
   });
   if (filters !== undefined) deps.log.info(`Enabling libvirt log filters: ${filters}`);
-  writeDaemonConfig(flags, {
+  const input = {
     logFilters: filters,
     hasVirtlogd: found.virtlogdPath !== undefined,
     hasHugepages: existsSync('/dev/hugepages'),
     debugVirtiofsd: env['VIRTIOFSD_DEBUG_LOGS'] === '1',
     sharedFilesystems: env['SHARED_FILESYSTEM_PATHS'],
-  });
+  };
+  writeDaemonConfig(flags, input, deps.log);
   const onLine = (line: string): void => {
     const parsed = parseLibvirtLine(line, deps.verbosity, new Date().toISOString().replace('Z', '000Z'));
     if (parsed !== undefined) deps.writeLine(renderForwarded(parsed));

@@ -151,7 +151,13 @@ class NotifyConnection implements Disposable {
   }
 
   async #connect(): Promise<GrpcConnection> {
-    if (this.#isCut) throw new Error('the way to the handler is cut');
+    const connection = await this.#open();
+    if (!this.#isCut) return connection;
+    connection[Symbol.dispose]();
+    throw new Error('the way to the handler is cut');
+  }
+
+  async #open(): Promise<GrpcConnection> {
     const { facts, schema, shareDir } = this.#deps;
     const names = facts.launcher.notifySockets.value;
     const paths = names.map((name) => join(shareDir, name));

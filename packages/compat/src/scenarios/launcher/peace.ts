@@ -23,8 +23,9 @@ export function sentDomains(handler: EmulatedHandler): readonly Json[] {
 /** What would crash a handler written in Go, or be somebody else's domain. @source KubeVirt domain-json.md 3, 5 */
 function checkDomain(domain: Json): void {
   const meta = asObject(domain['ObjectMeta']);
-  const { name, namespace, creationTimestamp } = meta;
+  const { name, namespace, uid, creationTimestamp, deletionTimestamp } = meta;
   check(name === VM.name && namespace === VM.namespace, `an event is about ${String(namespace)}/${String(name)}`);
+  check(uid === VM.uid || deletionTimestamp !== undefined, `an event has UID ${String(uid)}`);
   check(creationTimestamp !== null, 'an event prints an unset creationTimestamp as null');
   const devices = asObject(asObject(domain['Spec'])['Devices']);
   for (const disk of asList(devices['Disks'])) check(disk['Alias'] !== null, 'an event has a disk with Alias null');

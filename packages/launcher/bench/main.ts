@@ -1,6 +1,7 @@
 /**
- * Measures the launcher against its budgets, from the bundle, on real libvirt: how long from its start until it is
- * ready, what memory it holds after many calls, and that syncs of a running VM leave nothing behind. Needs root.
+ * Measures the launcher against its budgets: how fast it converts; then, from the bundle, on real libvirt, how long from
+ * its start until it is ready, what memory it holds after many calls, and that syncs of a running VM leave nothing
+ * behind. Needs root.
  */
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -12,6 +13,7 @@ import { createVmi, requestOf } from '../integration/support/guest.ts';
 import { buildMonitor, startMonitorPod } from '../integration/support/monitor.ts';
 import type { LauncherPod } from '../integration/support/sandbox.ts';
 import { startLauncherPod } from '../integration/support/sandbox.ts';
+import { timeConversions } from './conversion.ts';
 
 const UID = '7a1b2c3d-0000-4000-8000-0000000000be';
 const FLAGS = ['--name', 'vm1', '--namespace', 'default', '--uid', UID];
@@ -80,6 +82,12 @@ async function measureStarts(): Promise<void> {
   print('of that, waiting for the libvirt daemon', `${median(daemons).toFixed(0)} ms`, '-');
 }
 
+function measureConversions(): void {
+  const { vmis, medianMs, slowest, slowestMs } = timeConversions();
+  print(`VMI to domain XML, median of ${String(vmis)} VMIs`, `${medianMs.toFixed(2)} ms`, '2 ms');
+  print(`the slowest of them, ${slowest}`, `${slowestMs.toFixed(2)} ms`, '2 ms');
+}
+
 async function measureMonitor(): Promise<void> {
   buildMonitor();
   await using pod = await startMonitorPod({ launcher: 'echo up >&2; sleep 600' });
@@ -123,6 +131,7 @@ async function measureMemory(): Promise<void> {
   print('open files that they left', String(openFiles(pid) - files), '0');
 }
 
+measureConversions();
 execFileSync(process.execPath, ['-C', '@virtwire/source', join(PACKAGE, 'scripts/bundle.ts')], { stdio: 'ignore' });
 await measureStarts();
 await measureMonitor();

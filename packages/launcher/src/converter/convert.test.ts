@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 
 import {
+  type DomainSpec,
   parseDomainXml,
   parseJson,
   parseVmiJson,
@@ -11,7 +12,8 @@ import {
 } from '@virtwire/vm-model';
 
 import { LauncherError } from '../errors.ts';
-import { arbitraryConversion } from '../testing/arbitrary-vmi.ts';
+import type { Architecture } from './architecture.ts';
+import { arbitraryConversion, arbitraryConversionOn } from '../testing/arbitrary-vmi.ts';
 import { readFiles } from '../testing/bundle.ts';
 import { type CircumstancesJson, type ConverterOptionsJson, circumstancesFromJson } from './circumstances-json.ts';
 import { convertVmi } from './convert.ts';
@@ -49,10 +51,30 @@ describe('what the launcher of v1.9.0 made of VMIs', () => {
   });
 });
 
+/** What holds for every VM of an architecture. */
+function checkArchitecture(architecture: Architecture, { Devices, CPU, OS, Features, VCPUs }: DomainSpec): void {
+  const models = [...(Devices.Disks ?? []), ...(Devices.Controllers ?? [])].map(({ Model }) => Model ?? '');
+  const isS390x = architecture === 's390x';
+  expect(models.some((model) => model.startsWith('virtio-') && model.includes('transitional')) && isS390x).toBe(false);
+  expect(Devices.Controllers?.find(({ Type }) => Type === 'usb')?.Model).toSatisfy((model: string) =>
+    architecture === 'amd64' ? true : model === (isS390x ? 'none' : 'qemu-xhci'),
+  );
+  expect(OS.SMBios !== undefined).toBe(!isS390x);
+  expect(CPU.Features?.some(({ Name, Policy }) => Name === 'mpx' && Policy === 'disable') ?? false).toSatisfy(
+    (disables: boolean) => architecture === 'amd64' || !disables,
+  );
+  expect(Features?.VMPort !== undefined && architecture !== 'amd64').toBe(false);
+  expect(VCPUs !== undefined && architecture === 'arm64', 'arm64 plugs no processors').toBe(false);
+}
+
 describe('any VMI that the API takes', () => {
-  test('converts, the same way every time, to XML that reads back', () => {
+  test.each<[Architecture, string]>([
+    ['amd64', 'x86_64'],
+    ['arm64', 'aarch64'],
+    ['s390x', 's390x'],
+  ])('of %s converts, the same way every time, to XML that reads back', (architecture, osArch) => {
     fc.assert(
-      fc.property(arbitraryConversion, ({ vmi, circumstances }) => {
+      fc.property(arbitraryConversionOn(architecture), ({ vmi, circumstances }) => {
         const before = structuredClone(vmi);
         const once = convertVmi(vmi, resolveConverterContext(vmi, circumstances));
         const xml = renderDomainXml(once.Spec);
@@ -61,6 +83,8 @@ describe('any VMI that the API takes', () => {
         const read = parseDomainXml(xml);
         expect(read.Devices.Disks?.length ?? 0).toBe(once.Spec.Devices.Disks?.length ?? 0);
         expect(read.Name).toBe(once.Spec.Name);
+        expect(read.OS.Type.Arch).toBe(osArch);
+        checkArchitecture(architecture, read);
       }),
       { numRuns: 300 },
     );

@@ -13,6 +13,7 @@ import {
 } from '@virtwire/vm-model';
 
 import { circumstancesFromJson } from '../converter/circumstances-json.ts';
+import type { Architecture } from '../converter/architecture.ts';
 import type { Circumstances } from '../converter/circumstances.ts';
 
 /** A VMI as a client would write it, with the circumstances it is converted in. */
@@ -163,33 +164,41 @@ const domain: fc.Arbitrary<Omit<VmiDomain, 'devices'>> = fc.record(
   { requiredKeys: ['memory'] },
 );
 
-/** VMIs that the API would take, over the families that need no special hardware, defaults applied. */
-export const arbitraryConversion: fc.Arbitrary<ArbitraryConversion> = fc
-  .record({
-    domain,
-    devices,
-    disks: fc.array(disk, { maxLength: 6 }),
-    interfaces: fc.array(iface, { maxLength: 3 }),
-    isPaused: bool,
-    blockVolumes: fc.subarray(['d0', 'd1', 'd2', 'd3']),
-    annotations: optional(
-      fc.constantFrom<Record<string, string>>(
-        { 'kubevirt.io/disablePCIHole64': 'true' },
-        { 'kubevirt.io/free-page-reporting-disabled': 'true' },
-        { 'kubevirt.io/placePCIDevicesOnRootComplex': 'true' },
-      ),
+const parts = fc.record({
+  domain,
+  devices,
+  disks: fc.array(disk, { maxLength: 6 }),
+  interfaces: fc.array(iface, { maxLength: 3 }),
+  isPaused: bool,
+  blockVolumes: fc.subarray(['d0', 'd1', 'd2', 'd3']),
+  annotations: optional(
+    fc.constantFrom<Record<string, string>>(
+      { 'kubevirt.io/disablePCIHole64': 'true' },
+      { 'kubevirt.io/free-page-reporting-disabled': 'true' },
+      { 'kubevirt.io/placePCIDevicesOnRootComplex': 'true' },
     ),
-  })
-  .map((parts) => {
-    const vmi = applyVmiDefaults(assemble(parts), clusterDefaults('amd64'), UUID);
+  ),
+});
+
+/**
+ * VMIs that the API of a cluster of an architecture would take, over the families that need no special hardware,
+ * defaults applied.
+ */
+export function arbitraryConversionOn(architecture: Architecture): fc.Arbitrary<ArbitraryConversion> {
+  return parts.map((given) => {
+    const vmi = applyVmiDefaults(assemble(given, architecture), clusterDefaults(architecture), UUID);
     const attached = (vmi.spec.domain.devices.interfaces ?? []).map(({ name }) => [name, 'tap'] as const);
     const circumstances = circumstancesFromJson(
       vmi,
-      { hypervisorDeviceAvailable: false, blockVolumes: parts.blockVolumes },
+      { hostArchitecture: architecture, hypervisorDeviceAvailable: false, blockVolumes: given.blockVolumes },
       { MemBalloonStatsPeriod: 10, interfaceDomainAttachment: Object.fromEntries(attached) },
     );
     return { vmi, circumstances };
   });
+}
+
+/** The same on amd64. */
+export const arbitraryConversion = arbitraryConversionOn('amd64');
 
 interface Parts {
   readonly domain: Omit<VmiDomain, 'devices'>;
@@ -204,7 +213,13 @@ interface Parts {
   readonly annotations: Record<string, string> | undefined;
 }
 
-function assemble(parts: Parts): Vmi {
+/** arm64 has no watchdog, s390x one of its own. */
+function watchdogOf(architecture: Architecture): VmiDomain['devices']['watchdog'] {
+  if (architecture === 'arm64') return undefined;
+  return architecture === 's390x' ? { name: 'w', diag288: {} } : { name: 'w', i6300esb: {} };
+}
+
+function assemble(parts: Parts, architecture: Architecture): Vmi {
   const disks = parts.disks.map(([, kind, options], index) => ({ ...options, ...kind, name: `d${String(index)}` }));
   const volumes = parts.disks.map(([volume], index) => ({ ...volume, name: `d${String(index)}` }));
   const interfaces = parts.interfaces.map((options, index) => ({
@@ -215,7 +230,13 @@ function assemble(parts: Parts): Vmi {
   // The BIOS needs the port that it is to write to.
   const firmware = parts.domain.firmware;
   const hasLostSerial = firmware?.bootloader?.bios !== undefined && parts.devices.autoattachSerialConsole === false;
-  const devices = hasLostSerial ? { ...parts.devices, autoattachSerialConsole: true } : parts.devices;
+  const { watchdog: wanted, ...others } = parts.devices;
+  const watchdog = wanted === undefined ? undefined : watchdogOf(architecture);
+  const devices = {
+    ...others,
+    ...(watchdog === undefined ? {} : { watchdog }),
+    ...(hasLostSerial ? { autoattachSerialConsole: true } : {}),
+  };
   return structuredClone({
     metadata: {
       name: 'vm',

@@ -1,6 +1,5 @@
 import { execFileSync } from 'node:child_process';
 import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { startLauncherPod } from './support/sandbox.ts';
@@ -17,7 +16,8 @@ function linesAt(pos: string): string[] {
 }
 
 test('the bundle runs, and its log lines name the places in the sources', { timeout: 120_000 }, async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'virtwire-bundle-'));
+  // Inside the package, so that the native addon is found.
+  const folder = mkdtempSync(join(PACKAGE, '.bundle-'));
   try {
     const bundle = join(folder, 'virt-launcher.mjs');
     const script = join(PACKAGE, 'scripts/bundle.ts');

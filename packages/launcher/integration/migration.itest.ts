@@ -1,7 +1,8 @@
 import { join } from 'node:path';
 import { connect } from '@virtwire/libvirt';
 import type { Connection } from '@virtwire/libvirt';
-import { unwrap } from '@virtwire/shared-proto';
+import { cmdV1, unwrap } from '@virtwire/shared-proto';
+import { parseDomainJson } from '@virtwire/vm-model';
 import type { Vmi } from '@virtwire/vm-model';
 import { describe, expect, test } from 'vitest';
 import { createVmi, hasGuest, requestOf } from './support/guest.ts';
@@ -37,12 +38,18 @@ interface Scene extends AsyncDisposable {
   readonly noise: string;
 }
 
-async function startScene(guest: Vmi): Promise<Scene> {
+async function startScene(
+  guest: Vmi,
+  flags: readonly string[] = [],
+  options?: cmdV1.VirtualMachineOptions,
+): Promise<Scene> {
   const stack = new AsyncDisposableStack();
-  const source = stack.use(await startSide(FLAGS, NAME));
-  const target = stack.use(await startSide(FLAGS, NAME));
+  const source = stack.use(await startSide([...FLAGS, ...flags], NAME));
+  const target = stack.use(await startSide([...FLAGS, ...flags], NAME));
   const bridge = stack.use(await bridgePods(source.pod, target.pod, UID));
-  unwrap(await source.client.syncVirtualMachine(requestOf(guest)));
+  unwrap(
+    await source.client.syncVirtualMachine({ ...requestOf(guest), ...(options === undefined ? {} : { options }) }),
+  );
   await source.pod.waitForLog('GuestAgentLifecycle event state 1 with reason 2 received');
   await source.run('dd if=/dev/urandom of=/run/noise bs=1M count=16 2>/dev/null');
   await source.run(
@@ -170,5 +177,29 @@ describe.runIf(hasGuest)('migration between two pods (scripts/guest/build.sh)', 
     expect(await memoryOf(target)).toBe(noise);
     await target.run('echo 3 >/proc/sys/vm/drop_caches');
     expect(await target.run('dd if=/dev/vda bs=1M count=16 iflag=direct 2>/dev/null | sha256sum')).toBe(onDisk);
+  });
+
+  test('a pinned guest lands on CPUs of its target, which libvirt’s hook tells', async () => {
+    const { domain } = vmi.spec;
+    const cpu = { cores: 1, sockets: 1, threads: 1, dedicatedCpuPlacement: true };
+    const pinned: Vmi = { ...vmi, spec: { ...vmi.spec, domain: { ...domain, cpu } } };
+    const onCpu = (id: number) =>
+      cmdV1.VirtualMachineOptions.fromPartial({
+        topology: { numa_cells: [{ id: 0, cpus: [{ id, siblings: [id] }] }] },
+      });
+    await using scene = await startScene(pinned, ['--libvirt-hook-server-and-client'], onCpu(0));
+    const { source, target, noise } = scene;
+    const pins = async (side: Side) => {
+      const shown = parseDomainJson(unwrap(await side.client.getDomain()).domain);
+      return shown.Spec.CPUTune?.VCPUPin?.map(({ CPUSet }) => CPUSet);
+    };
+    expect(await pins(source)).toEqual(['0']);
+
+    await startMigration(source, target, migrating(pinned, 'mig-1'), OPTIONS, onCpu(1));
+
+    await hearEnd(target, 'mig-1');
+    await target.pod.waitForLog('the incoming domain was adapted to this pod');
+    expect(await pins(target)).toEqual(['1']);
+    expect(await memoryOf(target)).toBe(noise);
   });
 });

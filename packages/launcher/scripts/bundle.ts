@@ -1,9 +1,9 @@
 /**
  * Packs the launcher into one file for images and sandboxes: `node -C @virtwire/source scripts/bundle.ts [OUT]`,
  * default `dist-bin/virt-launcher.mjs` beside package.json. Beside it lie the places of its log calls in the sources, for
- * `pos` in log lines, and the start script with node's flags.
+ * `pos` in log lines, the start script with node's flags, and libvirt's hook for incoming migrations.
  */
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import type { Plugin } from 'esbuild';
 import { build } from 'esbuild';
@@ -69,4 +69,14 @@ writeFileSync(`${target}.places.json`, JSON.stringify(places));
 writeFileSync(launch, `#!/bin/sh\nexec node ${NODE_FLAGS.join(' ')} "$(dirname "$0")/virt-launcher.mjs" "$@"\n`, {
   mode: 0o755,
 });
+await build({
+  entryPoints: [join(PACKAGE, 'src/hook-client-main.ts')],
+  outfile: join(dirname(target), 'libvirt-hook-client.mjs'),
+  bundle: true,
+  platform: 'node',
+  target: 'node24',
+  format: 'esm',
+  minify: true,
+});
+copyFileSync(join(PACKAGE, 'scripts/libvirt-hook-client'), join(dirname(target), 'libvirt-hook-client'));
 process.stdout.write(`${target}\n`);

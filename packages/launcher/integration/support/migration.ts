@@ -138,8 +138,14 @@ export async function startSide(flags: readonly string[], domainName: string): P
 }
 
 /** Prepares the target and starts the migration, as the handlers of both nodes do. */
-export async function startMigration(source: Side, target: Side, vmi: Vmi, options: object = OPTIONS): Promise<void> {
-  unwrap(await target.client.syncMigrationTarget(requestOf(vmi), PATIENT));
+export async function startMigration(
+  source: Side,
+  target: Side,
+  vmi: Vmi,
+  options: object = OPTIONS,
+  targetOptions = requestOf(vmi).options,
+): Promise<void> {
+  unwrap(await target.client.syncMigrationTarget({ ...requestOf(vmi), options: targetOptions }, PATIENT));
   const request = { vmi: { vmiJson: Buffer.from(renderVmiJson(vmi)) }, options: Buffer.from(JSON.stringify(options)) };
   unwrap(await source.client.migrateVirtualMachine(request, PATIENT));
 }

@@ -41,6 +41,13 @@ if [ -e /dev/net/tun ]; then
   mknod -m 666 "$root/tun" c 10 200
   mount --bind "$root/tun" /dev/net/tun
 fi
+# Where libvirt looks for its hooks, writable as in the image.
+if [ "${WITH_HOOKS:-no}" = yes ]; then
+  mkdir -p /etc/libvirt
+  mount -t tmpfs tmpfs /etc/libvirt
+  mkdir /etc/libvirt/hooks
+  chown 107:107 /etc/libvirt/hooks
+fi
 ip link set lo up
 cd /
 echo "exec $(date +%s%3N)" >&2

@@ -157,7 +157,12 @@ export async function startLauncherPod(
   const unshare = ['--mount', '--pid', '--net', '--ipc', '--fork', '--kill-child', '--mount-proc'];
   const child: ChildProcess = spawn('unshare', [...unshare, 'sh', SCRIPT, root, ...commandLine(options, flags)], {
     stdio: ['ignore', 'ignore', 'pipe'],
-    env: { ...process.env, AS_ROOT: options.asRoot === true ? 'yes' : 'no', PROGRAMS: options.programs ?? '' },
+    env: {
+      ...process.env,
+      AS_ROOT: options.asRoot === true ? 'yes' : 'no',
+      WITH_HOOKS: flags.includes('--libvirt-hook-server-and-client') ? 'yes' : 'no',
+      PROGRAMS: options.programs ?? '',
+    },
   });
   const logs: Record<string, unknown>[] = [];
   let output = '';

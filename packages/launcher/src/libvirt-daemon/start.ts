@@ -6,6 +6,7 @@ import type { LauncherFlags } from '../config/flags.ts';
 import { launcherPaths } from '../config/paths.ts';
 import { writeDaemonConfig } from './config.ts';
 import { detectLibvirtDaemon } from './detect.ts';
+import { installHookClient } from './install-hook.ts';
 import { decideLogFilters } from './log-filters.ts';
 import { parseLibvirtLine, renderForwarded } from './log-lines.ts';
 import type { Supervised } from './supervise.ts';
@@ -69,6 +70,7 @@ export function startLibvirtDaemons(
     sharedFilesystems: env['SHARED_FILESYSTEM_PATHS'],
   };
   writeDaemonConfig(flags, input, deps.log);
+  if (flags.libvirtHookServerAndClient) installHookClient(flags.libvirtEtcDir);
   const onLine = (line: string): void => {
     const parsed = parseLibvirtLine(line, deps.verbosity, new Date().toISOString().replace('Z', '000Z'));
     if (parsed !== undefined) deps.writeLine(renderForwarded(parsed));

@@ -8,4 +8,4 @@ cd "$root"
 [ -x node_modules/.bin/node ] || npm ci
 mkdir -p reports/compat
 exec node_modules/.bin/node -C @virtwire/source packages/compat/src/main.ts matrix \
-  --html reports/compat/matrix.html --junit reports/compat/junit.xml "$@"
+  --html reports/compat/matrix.html --junit reports/compat/junit.xml --json reports/compat/matrix.json "$@"

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { addCounts, countReport, isGood } from './counts.ts';
+import { addCounts, countMatrix, countReport, isGood } from './counts.ts';
 
 const report = { numPassedTests: 3, numFailedTests: 1, numPendingTests: 2, numTodoTests: 1 };
 
@@ -25,4 +25,12 @@ test.each([
   ['no test at all', { passed: 0, failed: 0, skipped: 0 }, 0, true, false],
 ])('%s', (_title, counts, steps, isCi, good) => {
   expect(isGood(counts, steps, isCi)).toBe(good);
+});
+
+test('cells of the matrix are counted, and those that are not built skip without failing CI', () => {
+  const counts = countMatrix({ counts: { passed: 7, declared: 2, notBuilt: 3, failed: 0 } });
+  expect(counts).toEqual({ passed: 9, failed: 0, skipped: 3 });
+  expect(isGood(counts, 0, true, counts.skipped)).toBe(true);
+  expect(isGood({ ...counts, skipped: 4 }, 0, true, counts.skipped)).toBe(false);
+  expect(isGood(countMatrix({ counts: { passed: 7, declared: 0, notBuilt: 0, failed: 1 } }), 0, false)).toBe(false);
 });

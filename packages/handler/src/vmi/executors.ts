@@ -41,7 +41,8 @@ const HOTPLUG_RETRY_MS = 1_000;
 const CONTAINER_DISK_RETRY_MS = 1_000;
 const ISOLATION_PREFIX = 'failed to detect isolation for launcher pod: ';
 const CONNECT_PREFIX = 'unable to create virt-launcher client connection: ';
-const EFI_MISSING = 'EFI OVMF rom missing';
+/** KubeVirt's handler looks for the singular, which no launcher ever prints. */
+const EFI_MISSING = /EFI OVMF roms? missing/;
 
 function withPrefix(prefix: string, error: unknown): HandlerError {
   const code = error instanceof HandlerError ? error.code : 'LauncherUnreachable';
@@ -285,7 +286,7 @@ export function createExecutors(deps: ExecutorsDeps): Executors {
         withDocuments(client).syncVirtualMachine({ vmi, options: adapted }),
       );
       if (answer.ok) return;
-      throw answer.error.message.includes(EFI_MISSING) ? secureBootError(answer.error) : answer.error;
+      throw EFI_MISSING.test(answer.error.message) ? secureBootError(answer.error) : answer.error;
     },
     reportDefined: async (_step, pass) => tell(pass, 'Normal', 'Created', 'VirtualMachineInstance defined.'),
     raiseCollected: async (_step, pass) => {

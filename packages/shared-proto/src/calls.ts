@@ -21,6 +21,8 @@ export type CallResult<T> =
 export interface CallContext {
   /** Aborted when the caller cancels, its deadline passes, its connection ends, or the server is stopped by force. */
   readonly signal: AbortSignal;
+  /** What the caller says that it is: `grpc-go/1.65.0`. */
+  readonly userAgent?: string | undefined;
 }
 
 /**

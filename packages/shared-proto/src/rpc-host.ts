@@ -3,13 +3,14 @@ import type { Duplex } from 'node:stream';
 import { ServerCredentials, type ServerUnaryCall, type sendUnaryData, status } from '@grpc/grpc-js';
 
 import { normaliseAuthority } from './authority/connection.ts';
+import type { CallContext } from './calls.ts';
 import { createGuardedServer } from './guarded-server.ts';
 import { MAX_RECEIVE_BYTES, MAX_SEND_BYTES, tooLargeText } from './limits.ts';
 
 /** One RPC as a server has it: bytes in, bytes out. What it throws should be a {@link StatusError}. */
 export interface RpcMethod {
   readonly path: string;
-  handle(request: Buffer, signal: AbortSignal): Promise<Uint8Array>;
+  handle(request: Buffer, context: CallContext): Promise<Uint8Array>;
 }
 
 /** A failure that is to travel as a gRPC status; internal to the servers of this package. */
@@ -111,15 +112,17 @@ type Answer = sendUnaryData<Uint8Array>;
 function serveCall(method: RpcMethod, call: UnaryCall, answer: Answer): void {
   const abort = new AbortController();
   call.on('cancelled', () => abort.abort());
-  void runCall(method, call.request, abort.signal).then((result) => {
+  const [agent] = call.metadata.get('user-agent');
+  const context = { signal: abort.signal, userAgent: agent === undefined ? undefined : String(agent) };
+  void runCall(method, call.request, context).then((result) => {
     if (result instanceof StatusError) answer({ code: result.code, details: result.message });
     else answer(null, result);
   });
 }
 
-async function runCall(method: RpcMethod, request: Buffer, signal: AbortSignal): Promise<Uint8Array | StatusError> {
+async function runCall(method: RpcMethod, request: Buffer, context: CallContext): Promise<Uint8Array | StatusError> {
   try {
-    const bytes = await method.handle(request, signal);
+    const bytes = await method.handle(request, context);
     if (bytes.length <= MAX_SEND_BYTES) return bytes;
     return new StatusError(status.RESOURCE_EXHAUSTED, tooLargeText(bytes.length));
   } catch (caught) {

@@ -33,9 +33,9 @@ export function lifecycleHandlers(deps: LifecycleRpcDeps) {
     syncVirtualMachine: vmiRpc<cmdV1.VMIRequest>(
       log,
       { success: 'Synced vmi', failure: 'Failed to sync vmi' },
-      async (vmi, vmiLog, { options }) => {
+      async (vmi, vmiLog, { options }, context) => {
         plugins.set(pluginsText(options));
-        if (options !== undefined) writer.noteOptions(options);
+        if (options !== undefined) writer.noteOptions(options, context?.userAgent);
         await sync.sync(vmi, options === undefined ? undefined : completeOptions(vmi, options), vmiLog);
       },
     ),

@@ -36,9 +36,9 @@ export function migrationHandlers({ migration, log, writer, plugins }: Migration
     syncMigrationTarget: vmiRpc<cmdV1.VMIRequest>(
       log,
       { success: 'Prepared migration target pod', failure: 'Failed to prepare migration target pod' },
-      async (vmi, vmiLog, { options }) => {
+      async (vmi, vmiLog, { options }, context) => {
         plugins.set(pluginsText(options));
-        if (options !== undefined) writer.noteOptions(options);
+        if (options !== undefined) writer.noteOptions(options, context?.userAgent);
         await migration.target.prepare(vmi, options === undefined ? undefined : completeOptions(vmi, options), vmiLog);
       },
     ),

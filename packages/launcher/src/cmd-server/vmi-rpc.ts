@@ -1,4 +1,4 @@
-import type { cmdV1 } from '@virtwire/shared-proto';
+import type { CallContext, cmdV1 } from '@virtwire/shared-proto';
 import { parseVmiJson } from '@virtwire/vm-model';
 import type { Vmi } from '@virtwire/vm-model';
 import { objectFields } from '@virtwire/telemetry';
@@ -34,13 +34,13 @@ function vmiOf(request: VmiRequest): Vmi {
 export function vmiRpc<R extends VmiRequest, T = void>(
   log: Logger,
   texts: RpcTexts,
-  work: (vmi: Vmi, log: Logger, request: R) => Promise<T>,
-): (request: R) => Promise<T> {
-  return async (request) => {
+  work: (vmi: Vmi, log: Logger, request: R, context: CallContext | undefined) => Promise<T>,
+): (request: R, context?: CallContext) => Promise<T> {
+  return async (request, context) => {
     const vmi = vmiOf(request);
     const vmiLog = log.child(objectFields(vmi));
     try {
-      const answer = await work(vmi, vmiLog, request);
+      const answer = await work(vmi, vmiLog, request, context);
       if (texts.success !== undefined) vmiLog.info(texts.success);
       return answer;
     } catch (caught) {

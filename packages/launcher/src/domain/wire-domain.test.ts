@@ -45,9 +45,14 @@ test.each<[string, object, boolean]>([
 
 describe('an ACPI table', () => {
   const table = { Path: '/slic', Type: 'slic' };
-  const tableOf = (options: object, tables: (typeof table)[]): unknown => {
+  const tableOf = (
+    options: object,
+    tables: (typeof table)[],
+    ...later: [agent: string, options: object][]
+  ): unknown => {
     const writer = createDomainWriter();
-    writer.noteOptions(cmdV1.VirtualMachineOptions.fromPartial(options));
+    writer.noteOptions(cmdV1.VirtualMachineOptions.fromPartial(options), later[0]?.[0]);
+    for (const [agent, next] of later) writer.noteOptions(cmdV1.VirtualMachineOptions.fromPartial(next), agent);
     const domain = domainWith(({ Spec }) => {
       Spec.OS.ACPI = { Table: tables };
     });
@@ -58,6 +63,15 @@ describe('an ACPI table', () => {
 
   test('is one object for a handler that is known to be older than v1.6', () => {
     expect(tableOf(old, [table])).toEqual(table);
+  });
+
+  test('is one object for a handler that says it is of v1.3, and one that described disks before', () => {
+    expect(tableOf({}, [table], ['grpc-go/1.58.3', {}])).toEqual(table);
+    expect(tableOf(old, [table], ['grpc-go/1.65.0', {}])).toEqual(table);
+  });
+
+  test('is an array once another handler has come', () => {
+    expect(tableOf(old, [table], ['grpc-go/1.65.0', {}], ['grpc-go/1.75.1', {}])).toEqual([table]);
   });
 
   test('is an array for others, and for two tables', () => {

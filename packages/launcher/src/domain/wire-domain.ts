@@ -1,22 +1,42 @@
 import type { cmdV1 } from '@virtwire/shared-proto';
-import { decideEra, erasOfOptions, needsAcpiTableObject, NO_FACTS } from '@virtwire/shared-proto/compat-rules';
+import {
+  decideEra,
+  erasOfOptions,
+  erasOfUserAgent,
+  needsAcpiTableObject,
+  NO_FACTS,
+  renderEra,
+} from '@virtwire/shared-proto/compat-rules';
 import type { Era } from '@virtwire/shared-proto/compat-rules';
 import { renderDomainJson } from '@virtwire/vm-model';
 import type { Domain, MigrationMetadata } from '@virtwire/vm-model';
 
 /** Prints domains so that the handler of this VM can read them, whatever its release. */
 export interface DomainWriter {
-  /** Learns from the options of a sync how old the handler is; the last sync counts. */
-  noteOptions(options: cmdV1.VirtualMachineOptions): void;
+  /**
+   * Learns from the options of a sync, and from what the caller says that it is, how old the handler is.
+   *
+   * @param userAgent as the call has it; undefined when it says nothing.
+   */
+  noteOptions(options: cmdV1.VirtualMachineOptions, userAgent?: string): void;
   render(domain: Domain): string;
 }
 
-/** A handler is replaced while the launcher lives on, so that nothing is kept of an earlier one. */
+/**
+ * What one sync shows of its handler holds for those after it, since an old handler describes container disks in its
+ * first sync alone. A handler is replaced while the launcher lives on: with another user agent all begins anew.
+ */
 export function createDomainWriter(): DomainWriter {
   let handler: Era = decideEra(NO_FACTS);
+  let agent: string | undefined;
+  /** What options have shown, by the words for it: there are few. */
+  const shown = new Map<string, Era>();
   return {
-    noteOptions: (options) => {
-      handler = decideEra({ ...NO_FACTS, bounds: erasOfOptions(options) });
+    noteOptions: (options, userAgent) => {
+      if (userAgent !== agent) shown.clear();
+      agent = userAgent;
+      for (const era of erasOfOptions(options)) shown.set(renderEra(era), era);
+      handler = decideEra({ ...NO_FACTS, bounds: [...shown.values(), ...erasOfUserAgent(userAgent)] });
     },
     render: (domain) =>
       renderDomainJson(completeForHandlers(domain), { isAcpiTableObject: needsAcpiTableObject(handler) }),

@@ -51,12 +51,12 @@ function cmdMethod<R extends CmdRpc>(rpc: R, handler: Handle<R>): RpcMethod {
   const { response } = rpcInfo(rpc);
   return {
     path: rpcPath(rpc),
-    handle: async (bytes, signal) => {
+    handle: async (bytes, context) => {
       const request = decodeRequest(rpc, bytes);
       const refusal = checkRequest(rpc, request);
       if (refusal !== undefined) return response.encode(failure(rpc, refusal)).finish();
       try {
-        return response.encode(success(rpc, await handler(request, { signal }))).finish();
+        return response.encode(success(rpc, await handler(request, context))).finish();
       } catch (caught) {
         return response.encode(failure(rpc, errorText(caught))).finish();
       }

@@ -9,7 +9,7 @@ import { decideEra, NO_FACTS } from './decide-era.ts';
 import { ANY_ERA, type Era, renderEra } from './era.ts';
 import { renderRules, rulesAsJson } from './render.ts';
 import { RPC_RULES } from './rpc-rules.ts';
-import { erasOfOptions } from './signs.ts';
+import { erasOfOptions, erasOfUserAgent } from './signs.ts';
 
 const line = (since: string, until: string | undefined): Era => ({ since, until });
 const V10 = line('v1.0.0', 'v1.1.0');
@@ -62,6 +62,21 @@ test.each<[string, object, string]>([
 ])('options with %s tell the age of their handler', (_title, options, expected) => {
   const bounds = erasOfOptions(VirtualMachineOptions.fromPartial(options));
   expect(renderEra(decideEra({ ...NO_FACTS, bounds }))).toBe(expected);
+});
+
+test.each<[string | undefined, string]>([
+  ['grpc-go/1.48.0', 'before v1.1.1'],
+  ['grpc-go/1.56.3', 'v1.1.0 to before v1.3.0'],
+  ['grpc-go/1.58.3', 'v1.2.0 to before v1.4.0'],
+  ['grpc-go/1.65.0', 'v1.3.0 to before v1.7.0'],
+  ['grpc-go/1.75.1', 'v1.6.0 or newer'],
+  ['grpc-go/1.79.3', 'v1.7.0 or newer'],
+  ['grpc-go/2.1.0', 'v1.7.0 or newer'],
+  ['grpc-node-js/1.14.7', 'any release'],
+  ['grpc-go/', 'any release'],
+  [undefined, 'any release'],
+])('the user agent %s tells the age of its sender: %s', (userAgent, expected) => {
+  expect(renderEra(decideEra({ ...NO_FACTS, bounds: erasOfUserAgent(userAgent) }))).toBe(expected);
 });
 
 describe('the table', () => {

@@ -5,4 +5,4 @@ export { decideEra, NO_FACTS, type PeerFacts, tellsAge } from './decide-era.ts';
 export { ANY_ERA, type Era, mayBe, mustBe, renderEra } from './era.ts';
 export { renderRules, rulesAsJson } from './render.ts';
 export { RPC_RULES, type RpcFallback, type RpcRule } from './rpc-rules.ts';
-export { erasOfDomainJson, erasOfOptions } from './signs.ts';
+export { erasOfDomainJson, erasOfOptions, erasOfUserAgent } from './signs.ts';

@@ -62,3 +62,28 @@ export function erasOfOptions(options: VirtualMachineOptions): readonly Era[] {
   ];
   return seen.filter(([isSeen]) => isSeen).map(([, era]) => era);
 }
+
+/**
+ * Versions of gRPC that releases were built with: those of an entry and newer ones, up to the next entry, tell the era.
+ * A release is patched with newer versions while it lives, never with older ones.
+ *
+ * @source releases by line, grpcGo of each line's first and last tag
+ */
+const GRPC_VERSIONS: readonly { readonly from: readonly [number, number]; readonly era: Era }[] = [
+  { from: [1, 0], era: { since: undefined, until: 'v1.1.1' } },
+  { from: [1, 50], era: { since: 'v1.1.0', until: 'v1.3.0' } },
+  { from: [1, 57], era: { since: 'v1.2.0', until: 'v1.4.0' } },
+  { from: [1, 59], era: { since: 'v1.3.0', until: 'v1.7.0' } },
+  { from: [1, 66], era: { since: 'v1.6.0', until: undefined } },
+  { from: [1, 76], era: { since: 'v1.7.0', until: undefined } },
+];
+
+/** The bounds that a peer's user agent sets, `grpc-go/1.58.3`; peers that are not written in Go set none. */
+export function erasOfUserAgent(userAgent: string | undefined): readonly Era[] {
+  const [, major, minor] = /^grpc-go\/(\d+)\.(\d+)/.exec(userAgent ?? '') ?? [];
+  if (major === undefined || minor === undefined) return [];
+  const isReached = ([from, least]: readonly [number, number]): boolean =>
+    Number(major) > from || (Number(major) === from && Number(minor) >= least);
+  const entry = GRPC_VERSIONS.findLast(({ from }) => isReached(from));
+  return entry === undefined ? [] : [entry.era];
+}

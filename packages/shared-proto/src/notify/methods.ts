@@ -44,9 +44,9 @@ function eventMethod<Request>(
 ): RpcMethod {
   return {
     path,
-    handle: async (bytes, signal) => {
+    handle: async (bytes, context) => {
       const request = decode(message, bytes);
-      const answer = await answerOf(() => handler(request, { signal, identity }));
+      const answer = await answerOf(() => handler(request, { ...context, identity }));
       return Response.encode(Response.fromPartial({ success: true, ...answer })).finish();
     },
   };

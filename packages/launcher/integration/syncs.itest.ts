@@ -1,6 +1,7 @@
 import { chownSync, mkdirSync, readdirSync, readlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { unwrap } from '@virtwire/shared-proto';
+import type { CmdClient } from '@virtwire/shared-proto';
 import { parseVmiJson, renderVmiJson } from '@virtwire/vm-model';
 import type { Vmi } from '@virtwire/vm-model';
 import { expect, test } from 'vitest';
@@ -47,24 +48,52 @@ function openFilesOf(pid: number): readonly string[] {
     .sort();
 }
 
-test(`FM-9.8 ${SYNCS} syncs of a running VM leave no open file, in the launcher or in libvirt`, async () => {
-  await using pod = await startLauncherPod(['--name', 'vm1', '--namespace', 'default', '--uid', UID]);
-  await pod.ear.open();
-  await pod.waitUntilReady();
+/** A VM with a disk, running, and what syncs it as it is. */
+async function startRunning(pod: LauncherPod, client: CmdClient): Promise<(storage?: string) => Promise<void>> {
   provideDisk(pod);
-  using client = await pod.connect();
   unwrap(await client.syncVirtualMachine(requestOf(createVmiWithDisk('Scheduled', '16Mi')), { timeoutMs: 60_000 }));
   await pod.ear.hear('Running', (e) => e.domain.Status.Status === 'Running');
-  const sync = async (storage: string) =>
-    unwrap(await client.syncVirtualMachine(requestOf(createVmiWithDisk('Running', storage))));
+  const sync = async (storage = '16Mi'): Promise<void> => {
+    unwrap(await client.syncVirtualMachine(requestOf(createVmiWithDisk('Running', storage)), { timeoutMs: 20_000 }));
+  };
+  await sync();
+  return sync;
+}
+
+async function startPod(): Promise<LauncherPod> {
+  const pod = await startLauncherPod(['--name', 'vm1', '--namespace', 'default', '--uid', UID]);
+  await pod.ear.open();
+  await pod.waitUntilReady();
+  return pod;
+}
+
+test(`FM-9.8 ${SYNCS} syncs of a running VM leave no open file, in the launcher or in libvirt`, async () => {
+  await using pod = await startPod();
+  using client = await pod.connect();
+  const sync = await startRunning(pod, client);
   const resizes = (): number => pod.logs.filter(({ msg }) => String(msg).startsWith('resizing disk data')).length;
-  await sync('16Mi');
   const seen = (): readonly string[][] => [pod.launcherPid(), pod.daemonPid() ?? 0].map((pid) => [...openFilesOf(pid)]);
   const before = seen();
-  for (let i = 0; i < SYNCS; i++) await sync('16Mi');
+  for (let i = 0; i < SYNCS; i++) await sync();
   await expect.poll(seen, { timeout: 30_000, interval: 200 }).toEqual(before);
   expect(resizes()).toBe(0);
   for (let i = 0; i < 3; i++) await sync('32Mi');
   expect(resizes()).toBe(1);
   expect(pod.logs.filter(({ level, subcomponent }) => level === 'error' && subcomponent === undefined)).toEqual([]);
+}, 240_000);
+
+test('FM-4.7 a sync of an unchanged VM waits for no answer of QEMU', async () => {
+  await using pod = await startPod();
+  using client = await pod.connect();
+  const sync = await startRunning(pod, client);
+  const qemu = pod.qemuPid() ?? 0;
+  process.kill(qemu, 'SIGSTOP');
+  for (let i = 0; i < 10; i++) await sync();
+  const growing = await client.syncVirtualMachine(requestOf(createVmiWithDisk('Running', '32Mi')), {
+    timeoutMs: 1_000,
+  });
+  expect(growing.ok).toBe(false);
+  process.kill(qemu, 'SIGCONT');
+  await sync('32Mi');
+  await pod.waitForLog(/^resizing disk data with flags 1/);
 }, 240_000);

@@ -4,6 +4,7 @@
  *
  * Source: KubeVirt v1.9.0 cmd/virt-launcher-monitor/virt-launcher-monitor.go
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "children.h"
@@ -14,6 +15,8 @@
 #include "sidecar.h"
 
 #define LAUNCHER "/usr/bin/virt-launcher"
+/* Set, to anything, where there are no pods and so no sidecars to tell. */
+#define NO_SIDECARS_VARIABLE "VIRT_LAUNCHER_NO_SIDECARS"
 /* A lost SIGCHLD is made up for this often. */
 #define SWEEP_SECONDS 10
 
@@ -57,7 +60,7 @@ int main(int argc, char **argv) {
   sigset_t signals = take_signals();
   struct flags flags = parse_flags(argc, argv);
   int code = run_launcher(argv, &signals);
-  end_istio_proxy();
+  if (getenv(NO_SIDECARS_VARIABLE) == NULL) end_istio_proxy();
   remove_container_disk_sockets(flags.container_disk_dir);
   if (flags.keep_after_failure && code != 0) stay(&signals);
   log_info("virt-launcher-monitor: Exiting...");

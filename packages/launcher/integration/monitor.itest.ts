@@ -186,6 +186,15 @@ describe.concurrent('the Istio proxy of the pod', LIMIT, () => {
     ]);
   });
 
+  test('is not looked for where there are no sidecars', async () => {
+    await using pod = await startMonitorPod({
+      launcher: startProxy('envoy', 0),
+      env: ['VIRT_LAUNCHER_NO_SIDECARS='],
+    });
+    expect(await pod.exited).toBe(0);
+    expect(pod.output()).not.toContain('proxy: GET');
+  });
+
   test('is left alone when it is another server', async () => {
     await using pod = await startMonitorPod({ launcher: startProxy('nginx', 0) });
     expect(await pod.exited).toBe(0);

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { renderTimelineTable, timelineMark } from '@virtwire/telemetry';
 import type { Timeline } from '@virtwire/telemetry';
+import { launcherOf } from '../integration/support/processes.ts';
 import { loadManifest, nodeLayout, openNode, requestStop, timelineOf, waitForVmi } from '../src/index.ts';
 import type { NodeLayout, StandaloneNode } from '../src/index.ts';
 
@@ -48,7 +49,8 @@ async function startOnce(node: StandaloneNode, layout: NodeLayout): Promise<Star
   await waitForVmi(node.store, KEY, (vmi) => isRunning(vmi?.status?.phase), options);
   await sleep(QUIET_MS);
   const uid = node.store.get(KEY)?.metadata.uid ?? '';
-  const launcher = memoryOf(node.records.read(uid)?.pid);
+  const init = node.records.read(uid)?.pid;
+  const launcher = memoryOf(init === undefined ? undefined : launcherOf(init));
   const handler = memoryOf(node.handler.pid);
   const timeline = timelineOf(layout, KEY);
   await requestStop(node, KEY, true);

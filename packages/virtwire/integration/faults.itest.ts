@@ -3,7 +3,7 @@ import { findLeftovers, runTool, takeSnapshot } from '../src/index.ts';
 import type { Snapshot } from '../src/index.ts';
 import { openEventFiles } from '../src/state/event-files.ts';
 import { countIn, ensureGuest, missingForVms, readLog, until } from './support/machine.ts';
-import { isAlive, qemuOf, treeOf } from './support/processes.ts';
+import { isAlive, launcherOf, qemuOf, treeOf } from './support/processes.ts';
 import { TestNode } from './support/test-node.ts';
 import { untilAgent, untilFinal, untilRunning } from './support/vm.ts';
 
@@ -49,13 +49,16 @@ describe.skipIf(missing !== undefined)(
       expect(await leftOf(podUid)).toEqual([]);
     });
 
-    test('the launcher is killed: the VM is Failed within 2 s, and nothing is left', async () => {
-      const key = await host.start({ name: 'launcher-killed', network: 'masquerade' });
+    test.each([
+      ['the launcher is killed', 'launcher-killed', launcherOf],
+      ['all of its sandbox is killed', 'sandbox-killed', (pid: number) => pid],
+    ])('%s: the VM is Failed within 2 s, and nothing is left', async (_title, name, victimOf) => {
+      const key = await host.start({ name, network: 'masquerade' });
       await untilRunning(host.node, key);
       const { pid, podUid } = host.sandbox(key);
       const tree = treeOf(pid).map((process) => process.pid);
       const killedAt = Date.now();
-      process.kill(pid, 'SIGKILL');
+      process.kill(victimOf(pid), 'SIGKILL');
       const vmi = await untilFinal(host.node, key);
       expect(vmi.status?.phase).toBe('Failed');
       expect(Date.now() - killedAt).toBeLessThan(FAILURE_NOTICED_MS + SLACK_MS);

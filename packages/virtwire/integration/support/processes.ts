@@ -7,9 +7,22 @@ export function treeOf(pid: number): ProcessStat[] {
   return [...children, ...children.flatMap((child) => treeOf(child.pid))];
 }
 
-/** QEMU of a sandbox, by the pid of its launcher. */
-export function qemuOf(launcherPid: number): number | undefined {
-  return treeOf(launcherPid).find(({ pid, state }) => state !== 'Z' && isQemu(pid))?.pid;
+/** QEMU of a sandbox, by the pid of its process 1. */
+export function qemuOf(initPid: number): number | undefined {
+  return treeOf(initPid).find(({ pid, state }) => state !== 'Z' && isQemu(pid))?.pid;
+}
+
+/** Launcher of a sandbox: what its process 1 has started, or that process itself where there is no monitor. */
+export function launcherOf(initPid: number): number {
+  return [{ pid: initPid }, ...treeOf(initPid)].find(({ pid }) => isLauncher(pid))?.pid ?? initPid;
+}
+
+function isLauncher(pid: number): boolean {
+  try {
+    return readCommandLine(pid).some((arg) => /virt-launcher\.mjs$|launcher\/(src|dist)\/main\.[jt]s$/.test(arg));
+  } catch {
+    return false;
+  }
 }
 
 function isQemu(pid: number): boolean {

@@ -34,6 +34,14 @@ test('the launcher gets the command line of a pod, with the padding of the grace
   expect(user).toBe(107);
 });
 
+test('below a monitor there are no sidecars to look for', () => {
+  const monitored = { command: ['/usr/lib/virtwire/.cache/native/virt-launcher-monitor'], script: '#!/bin/sh' };
+  const { args, env } = launcherCommand(admitted, monitored, { kvmWorks: false });
+  expect(args[0]).toBe('/usr/lib/virtwire/.cache/native/virt-launcher-monitor');
+  expect(env).toContain('VIRT_LAUNCHER_NO_SIDECARS=1');
+  expect(launcherCommand(admitted, program, { kvmWorks: false }).env).not.toContain('VIRT_LAUNCHER_NO_SIDECARS=1');
+});
+
 test('with KVM no emulation is allowed', () => {
   expect(launcherCommand(admitted, program, { kvmWorks: true }).args).not.toContain('--allow-emulation');
 });

@@ -35,7 +35,7 @@ function podNameOf(vmi: Vmi): string {
  */
 export function launcherCommand(
   vmi: Vmi,
-  program: Pick<LauncherProgram, 'command'>,
+  program: Pick<LauncherProgram, 'command' | 'script'>,
   options: { readonly kvmWorks: boolean },
 ): LauncherCommand {
   const { name, namespace, uid, annotations } = vmi.metadata;
@@ -61,7 +61,11 @@ export function launcherCommand(
   ];
   return {
     args: [...program.command, ...flags.flat()],
-    env: [...(user === 0 ? [] : NONROOT_DIRS), `POD_NAME=${podNameOf(vmi)}`],
+    env: [
+      ...(user === 0 ? [] : NONROOT_DIRS),
+      ...(program.script === undefined ? [] : ['VIRT_LAUNCHER_NO_SIDECARS=1']),
+      `POD_NAME=${podNameOf(vmi)}`,
+    ],
     user,
   };
 }

@@ -48,6 +48,7 @@ export function vmSandboxes(deps: VmSandboxDeps): SandboxPort {
       const sandbox = await createSandbox(deps, {
         ...command,
         binDir: deps.program.binDir,
+        launcherScript: deps.program.script,
         podUid,
         hostname: podHostname(vmi),
         binds: [{ source: deps.installation.root, destination: SANDBOX_ROOT, readonly: true }, ...files.binds],

@@ -59,6 +59,37 @@ test.each([
   expect(readFileSync(join(root, '.cache/launcher/virt-launcher'), 'utf8')).toBe(expected);
 });
 
+test('a checkout with a C compiler starts its launcher through the monitor, which it builds once', async () => {
+  file('deploy/native/build.sh');
+  const compile: RunTool = (program, args, options) => {
+    if (program !== 'sh') return pack(program, args, options);
+    runs.push([program, ...args]);
+    file('.cache/native/virt-launcher-monitor');
+    touch('.cache/native/virt-launcher-monitor', 5_000);
+    return Promise.resolve('');
+  };
+  const program = await launcherProgram(compile, installation());
+  await launcherProgram(compile, installation());
+  expect(program).toEqual({
+    command: ['/usr/lib/virtwire/.cache/native/virt-launcher-monitor'],
+    script: '#!/bin/sh\nexec /usr/lib/virtwire/.cache/launcher/virt-launcher "$@"\n',
+    binDir: '/usr/lib/virtwire/node_modules/.bin',
+  });
+  expect(runs.filter(([name]) => name === 'sh')).toEqual([
+    ['sh', join(root, 'deploy/native/build.sh'), join(root, '.cache/native')],
+  ]);
+});
+
+test('a checkout without a C compiler starts its launcher itself', async () => {
+  file('deploy/native/build.sh');
+  const fail: RunTool = (program, args, options) =>
+    program === 'sh' ? Promise.reject(new Error('no cc')) : pack(program, args, options);
+  expect(await launcherProgram(fail, installation())).toEqual({
+    command: ['/usr/lib/virtwire/.cache/launcher/virt-launcher'],
+    binDir: '/usr/lib/virtwire/node_modules/.bin',
+  });
+});
+
 test('an installation starts the program that it was published with', async () => {
   rmSync(join(root, 'packages/launcher/scripts'), { recursive: true });
   const { command } = await launcherProgram(pack, installation());

@@ -81,9 +81,13 @@ cgroup_controllers = [ ]
   'virtlogd.conf': '',
 };
 
-/** Puts the launcher image's own files into the writable layer of a sandbox. */
-export function writeImageFiles(upperDir: string): void {
+/** Puts the launcher image's own files into the writable layer of a sandbox, with the script that starts the launcher if any. */
+export function writeImageFiles(upperDir: string, launcherScript?: string): void {
   const directory = join(upperDir, 'etc', 'libvirt');
   mkdirSync(directory, { recursive: true, mode: 0o755 });
   for (const [name, text] of Object.entries(LIBVIRT_FILES)) writeFileSync(join(directory, name), text, { mode: 0o644 });
+  if (launcherScript === undefined) return;
+  const bin = join(upperDir, 'usr', 'bin');
+  mkdirSync(bin, { recursive: true, mode: 0o755 });
+  writeFileSync(join(bin, 'virt-launcher'), launcherScript, { mode: 0o755 });
 }

@@ -22,6 +22,8 @@ export interface SandboxRequest {
   readonly hostname: string;
   readonly args: readonly string[];
   readonly binDir: string;
+  /** Script at /usr/bin/virt-launcher of the sandbox. */
+  readonly launcherScript?: string | undefined;
   readonly env: readonly string[];
   readonly binds: readonly SandboxBind[];
   readonly devices: readonly HostDevice[];
@@ -71,7 +73,8 @@ function ensurePodsMount({ journal, layout }: SandboxDeps): void {
 }
 
 /** An overlay of the host's root with a writable layer of its own in memory. */
-function makeRootfs({ journal }: SandboxDeps, podUid: string, directory: string): string {
+function makeRootfs({ journal }: SandboxDeps, request: SandboxRequest, directory: string): string {
+  const { podUid } = request;
   const layers = join(directory, 'layers');
   const rootfs = join(directory, 'rootfs');
   mkdirSync(layers, { recursive: true, mode: 0o700 });
@@ -81,7 +84,7 @@ function makeRootfs({ journal }: SandboxDeps, podUid: string, directory: string)
   const [upper, work] = [join(layers, 'upper'), join(layers, 'work')];
   mkdirSync(upper, { mode: 0o755 });
   mkdirSync(work, { mode: 0o755 });
-  writeImageFiles(upper);
+  writeImageFiles(upper, request.launcherScript);
   journal.record(podUid, { kind: 'mount', path: rootfs });
   const data = `lowerdir=/,upperdir=${upper},workdir=${work}`;
   mount({ source: 'overlay', target: rootfs, fsType: 'overlay', data });
@@ -148,7 +151,7 @@ export async function createSandbox(deps: SandboxDeps, request: SandboxRequest):
     journal.record(podUid, { kind: 'directory', path: join(layout.podsDir, podUid) });
     journal.record(podUid, { kind: 'directory', path: directory });
     ensureEmptyDirs(layout.podsDir, podUid);
-    const rootfs = makeRootfs(deps, podUid, directory);
+    const rootfs = makeRootfs(deps, request, directory);
     const { ip, netnsPath } = await makeNetwork(deps, podUid);
     const etcDir = join(directory, 'etc');
     writeEtcFiles(etcDir, { hostname: request.hostname, ip });

@@ -214,6 +214,20 @@ const OF_LAUNCHER: readonly ProductMutant[] = [
   ),
   mutant(
     'launcher',
+    'a user agent tells nothing about a handler',
+    'launcher/src/domain/wire-domain.ts',
+    ['...erasOfUserAgent(userAgent)', '...erasOfUserAgent(undefined)'],
+    by('acpi-tables', 'v1.2'),
+  ),
+  mutant(
+    'launcher',
+    'the options of a sync tell nothing about a handler',
+    'launcher/src/domain/wire-domain.ts',
+    ['of erasOfOptions(options)) shown', 'of [] as Era[]) shown'],
+    by('acpi-tables', 'v1.5'),
+  ),
+  mutant(
+    'launcher',
     'events go on over a broken connection without a version check',
     'shared-proto/src/notify/sender.ts',
     ["if (!result.ok && result.error.code !== 'Failed') this.#dropClient();", ''],

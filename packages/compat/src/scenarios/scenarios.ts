@@ -77,7 +77,12 @@ export const SCENARIOS: readonly Scenario[] = [
   { name: 'launcher-dies', title: 'the launcher dies', handler: handlerTrouble.launcherDies },
   { name: 'missing-rpcs', title: 'a launcher that lacks RPCs', handler: missingRpcs },
   { name: 'container-disk', title: 'start with a container disk', handler: containerDisk },
-  { name: 'acpi-tables', title: 'ACPI tables', handler: handlerRunning.acpiTables },
+  {
+    name: 'acpi-tables',
+    title: 'ACPI tables',
+    handler: handlerRunning.acpiTables,
+    launcher: launcherRunning.acpiTables,
+  },
   {
     name: 'bad-requests',
     title: 'bad requests and answers',

@@ -1,10 +1,14 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { GuestBehaviour } from '@virtwire/libvirt/fake';
 import type { CellResult } from '../../cell.ts';
 import type { ActionOutcome, EmulatedHandler } from '../../emulate/api.ts';
+import { factsOf } from '../../emulate/lines/lines.ts';
+import type { ReleaseLine } from '../../release-line.ts';
 import type { LauncherScene } from '../launcher-scene.ts';
 import { failuresOf } from '../launcher-scene.ts';
-import { check, failBy, PASS } from '../verdicts.ts';
-import { checkPeace, notifyCalls } from './peace.ts';
+import { check, difference, failBy, PASS } from '../verdicts.ts';
+import { checkPeace, notifyCalls, sentDomains } from './peace.ts';
 
 /** The domain as the handler knows it now. */
 function domainOf(scene: LauncherScene, handler: EmulatedHandler): string {
@@ -177,4 +181,52 @@ export async function requests(scene: LauncherScene): Promise<CellResult> {
   check(scene.starts === 1, `the domain was started ${scene.starts} times`);
   checkPeace(handler);
   return PASS;
+}
+
+const SLIC_BYTES = 64;
+
+function addAcpiTable(scene: LauncherScene): void {
+  const { vmi } = scene;
+  vmi.spec.domain.firmware = { ...vmi.spec.domain.firmware, acpi: { slicNameRef: 'slic' } };
+  vmi.spec.volumes = [...(vmi.spec.volumes ?? []), { name: 'slic', secret: { secretName: 'slic' } }];
+  const secret = join(scene.dirs.root, 'l/private/secret/slic');
+  mkdirSync(secret, { recursive: true });
+  writeFileSync(join(secret, 'slic.bin'), new Uint8Array(SLIC_BYTES));
+}
+
+const IMAGE_BYTES = 65_536;
+
+/** A container disk, which handlers before v1.6 describe in their first sync. */
+function addContainerDisk(scene: LauncherScene): void {
+  const { spec } = scene.vmi;
+  const { devices } = spec.domain;
+  devices.disks = [...(devices.disks ?? []), { name: 'image', disk: { bus: 'virtio' } }];
+  const volumes = spec.volumes ?? [];
+  spec.volumes = [...volumes, { name: 'image', containerDisk: { image: 'example/disk:1' } }];
+  const images = join(scene.dirs.root, 'l/container-disks');
+  mkdirSync(images, { recursive: true });
+  // Named after the place of the volume in the VMI.
+  writeFileSync(join(images, `disk_${volumes.length}.img`), new Uint8Array(IMAGE_BYTES));
+}
+
+/** Lines whose handlers read one table as an object and look like those of v1.6, until they describe a container disk. */
+const LOOK_NEWER: readonly ReleaseLine[] = ['v1.4', 'v1.5'];
+
+/** A VM with an ACPI table, which releases read as one object or as a list. */
+export async function acpiTables(scene: LauncherScene): Promise<CellResult> {
+  const shape = factsOf(scene.line).shared.acpiTable.value;
+  if (shape === 'none') return difference('handlers before v1.2 know no ACPI tables');
+  addAcpiTable(scene);
+  const looksNewer = LOOK_NEWER.includes(scene.line);
+  if (looksNewer) addContainerDisk(scene);
+  const { handler } = await scene.runVm();
+  const sent = sentDomains(handler).at(-1) as { readonly Spec?: { readonly OS?: { readonly ACPI?: object } } };
+  check(sent.Spec?.OS?.ACPI !== undefined, 'the domain has no ACPI table');
+  await scene.must(handler, 'update');
+  await scene.must(handler, 'resync');
+  await scene.must(handler, 'pause');
+  await scene.untilDomain(handler, 'Paused', 'User');
+  checkPeace(handler);
+  const reason = 'a VM without container disk shows as Unknown: its handler cannot be told from one of v1.6';
+  return looksNewer ? difference(reason) : PASS;
 }

@@ -10,6 +10,7 @@ import { ANY_ERA, type Era, renderEra } from './era.ts';
 import { renderRules, rulesAsJson } from './render.ts';
 import { RPC_RULES } from './rpc-rules.ts';
 import { erasOfOptions, erasOfUserAgent } from './signs.ts';
+import { followedRules } from './users.ts';
 
 const line = (since: string, until: string | undefined): Era => ({ since, until });
 const V10 = line('v1.0.0', 'v1.1.0');
@@ -101,6 +102,15 @@ describe('the table', () => {
     );
     const expected = late.map(({ message, name, presence }) => `${message}.${name} ${presence.at(-1)?.since ?? ''}`);
     expect(listed.toSorted()).toEqual(expected.toSorted());
+  });
+
+  test('names for every rule who follows it, or which part will', () => {
+    const rules = followedRules();
+    expect(rules.filter(({ user }) => user === undefined)).toEqual([]);
+    expect(new Set(rules.map(({ rule }) => rule)).size).toBe(rules.length);
+    expect(renderRules()).toContain('  followed by: adaptOptions in handler/vmi/adapt-to-launcher.ts');
+    expect(renderRules()).toContain("  followed by: later: the handler's REST server");
+    expect(renderRules()).not.toContain('followed by: nobody');
   });
 
   test('is printed whole, for people and for tools', () => {

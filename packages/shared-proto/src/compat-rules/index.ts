@@ -6,3 +6,4 @@ export { ANY_ERA, type Era, mayBe, mustBe, renderEra } from './era.ts';
 export { renderRules, rulesAsJson } from './render.ts';
 export { RPC_RULES, type RpcFallback, type RpcRule } from './rpc-rules.ts';
 export { erasOfDomainJson, erasOfOptions, erasOfUserAgent } from './signs.ts';
+export { followedRules, type FollowedRule, type RuleUser } from './users.ts';

@@ -2,6 +2,7 @@ import { ADDITIONS } from './additions.ts';
 import { CONTENT_RULES, type ContentRule, type RulePlace } from './content-rules.ts';
 import { renderEra } from './era.ts';
 import { RPC_RULES, type RpcFallback } from './rpc-rules.ts';
+import { followedRules, placeName, renderUser } from './users.ts';
 
 /** Oldest peers that the rules speak of. */
 const SCOPE =
@@ -13,6 +14,7 @@ export function renderRules(): string {
     `${rpc}  (launchers from ${since} on)`,
     `  without it:  ${renderFallback(fallback)}`,
     `  user sees:   ${effect}`,
+    `  followed by: ${userOf(rpc)}`,
   ]);
   return [
     SCOPE,
@@ -31,17 +33,20 @@ export function renderRules(): string {
 
 /** The rules as data: one array, for tools. */
 export function rulesAsJson(): string {
-  return `${JSON.stringify({ rpcs: RPC_RULES, contents: Object.values(CONTENT_RULES), additions: ADDITIONS }, undefined, 2)}\n`;
+  return `${JSON.stringify({ rpcs: RPC_RULES, contents: Object.values(CONTENT_RULES), additions: ADDITIONS, users: followedRules() }, undefined, 2)}\n`;
 }
 
+const userOf = (rule: string): string => renderUser(followedRules().find((one) => one.rule === rule)?.user);
+
 function renderContents(): readonly string[] {
-  return Object.values(CONTENT_RULES).flatMap(
-    ({ place, from, peers, send, elsewhere, fallback, effect }: ContentRule) => [
+  return Object.entries<ContentRule>(CONTENT_RULES).flatMap(
+    ([id, { place, from, peers, send, elsewhere, fallback, effect }]) => [
       `${renderPlace(place)}  (by the ${from})`,
       `  ${renderEra(peers)}:  ${send}`,
       `  others:      ${elsewhere}`,
       `  without it:  ${fallback}`,
       `  user sees:   ${effect}`,
+      `  followed by: ${userOf(id)}`,
     ],
   );
 }
@@ -51,6 +56,7 @@ function renderAdditions(): readonly string[] {
     `${renderPlace(place)}  (by the ${from})`,
     `  since:       ${since}`,
     `  user sees:   ${effect}`,
+    `  followed by: ${userOf(placeName(place))}`,
   ]);
 }
 

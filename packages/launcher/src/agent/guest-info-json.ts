@@ -1,49 +1,29 @@
-import { renderJson } from '@virtwire/vm-model';
-import type { AgentFacts, AgentFilesystem, AgentNumber, AgentOsInfo, AgentUser } from './types.ts';
+import type { GuestFilesystem, GuestInfo, GuestUser } from '@virtwire/vm-model/payloads';
+import { guestFilesystems, guestInfo, guestUsers } from '@virtwire/vm-model/payloads';
+import type { AgentFacts, AgentFilesystem, AgentOsInfo, AgentUser } from './types.ts';
 
 /** Users and file systems in a GuestInfo answer; the lists of their own have no limit. */
 const GUEST_INFO_LIST_LIMIT = 10;
 
-type Fields = Readonly<Record<string, unknown>>;
-
-/** Leaves out what Go's `omitempty` leaves out: empty texts and lists, zero, false and what is unset. */
-function withoutEmpty(fields: Fields): Record<string, unknown> {
-  const isEmpty = (value: unknown): boolean =>
-    value === undefined || value === '' || value === 0 || value === false || (Array.isArray(value) && !value.length);
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => !isEmpty(value)));
+function toUser({ name, domain, loginTime }: AgentUser): GuestUser {
+  return { userName: name, domain, loginTime };
 }
 
-function userJson(user: AgentUser): Record<string, unknown> {
-  return { userName: user.name, ...withoutEmpty({ domain: user.domain, loginTime: user.loginTime }) };
+function toFilesystem({ name, mountpoint, type, usedBytes, totalBytes, disks }: AgentFilesystem): GuestFilesystem {
+  return { diskName: name, mountPoint: mountpoint, fileSystemType: type, usedBytes, totalBytes, disk: disks };
 }
 
-function filesystemJson(fs: AgentFilesystem): Record<string, unknown> {
-  const disk = fs.disks.map(({ serial, busType }) => ({ ...withoutEmpty({ serial }), busType }));
+function toOs(os: AgentOsInfo | undefined): GuestInfo['os'] {
   return {
-    diskName: fs.name,
-    mountPoint: fs.mountpoint,
-    fileSystemType: fs.type,
-    usedBytes: fs.usedBytes,
-    totalBytes: fs.totalBytes,
-    ...withoutEmpty({ disk }),
+    name: os?.Name ?? '',
+    kernelRelease: os?.KernelRelease ?? '',
+    version: os?.Version ?? '',
+    prettyName: os?.PrettyName ?? '',
+    versionId: os?.VersionId ?? '',
+    kernelVersion: os?.KernelVersion ?? '',
+    machine: os?.Machine ?? '',
+    id: os?.Id ?? '',
   };
-}
-
-function osJson(os: AgentOsInfo | undefined): Record<string, unknown> {
-  return withoutEmpty({
-    name: os?.Name,
-    kernelRelease: os?.KernelRelease,
-    version: os?.Version,
-    prettyName: os?.PrettyName,
-    versionId: os?.VersionId,
-    kernelVersion: os?.KernelVersion,
-    machine: os?.Machine,
-    id: os?.Id,
-  });
-}
-
-function renderTimezone(timezone: { readonly zone: string; readonly offset: AgentNumber } | undefined): string {
-  return `${timezone?.zone ?? ''}, ${String(timezone?.offset ?? 0)}`;
 }
 
 /**
@@ -52,28 +32,26 @@ function renderTimezone(timezone: { readonly zone: string; readonly offset: Agen
  * @source KubeVirt v1.9.0 pkg/virt-launcher/virtwrap/manager.go GetGuestInfo
  */
 export function renderGuestInfo(facts: AgentFacts): string {
-  const commands = facts.supportedCommands?.map(({ name, enabled }) => ({ name, ...withoutEmpty({ enabled }) }));
-  const disks = facts.filesystems?.slice(0, GUEST_INFO_LIST_LIMIT).map(filesystemJson) ?? [];
-  return renderJson({
-    ...withoutEmpty({
-      guestAgentVersion: facts.version,
-      supportedCommands: commands,
-      hostname: facts.hostname,
-    }),
-    os: osJson(facts.os),
-    timezone: renderTimezone(facts.timezone),
-    ...withoutEmpty({ userList: facts.users?.slice(0, GUEST_INFO_LIST_LIMIT).map(userJson) }),
+  const disks = facts.filesystems?.slice(0, GUEST_INFO_LIST_LIMIT).map(toFilesystem) ?? [];
+  return guestInfo.render({
+    ...guestInfo.zero(),
+    guestAgentVersion: facts.version ?? '',
+    supportedCommands: facts.supportedCommands ?? null,
+    hostname: facts.hostname ?? '',
+    os: toOs(facts.os),
+    timezone: `${facts.timezone?.zone ?? ''}, ${String(facts.timezone?.offset ?? 0)}`,
+    userList: facts.users?.slice(0, GUEST_INFO_LIST_LIMIT).map(toUser) ?? null,
     fsInfo: { disks: disks.length === 0 ? null : disks },
-    ...withoutEmpty({ fsFreezeStatus: facts.fsFreezeStatus }),
+    fsFreezeStatus: facts.fsFreezeStatus ?? '',
   });
 }
 
 /** Body of a GetUsers answer: all users. */
 export function renderUsers(facts: AgentFacts): string {
-  return renderJson((facts.users ?? []).map(userJson));
+  return guestUsers.render((facts.users ?? []).map(toUser));
 }
 
 /** Body of a GetFilesystems answer: all file systems. */
 export function renderFilesystems(facts: AgentFacts): string {
-  return renderJson((facts.filesystems ?? []).map(filesystemJson));
+  return guestFilesystems.render((facts.filesystems ?? []).map(toFilesystem));
 }

@@ -1,9 +1,11 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { domainName, parseJson } from '@virtwire/vm-model';
+import { domainName } from '@virtwire/vm-model';
 import type { Vmi } from '@virtwire/vm-model';
+import { sevMeasurementInfo, sevPlatformInfo, sevSecretOptions } from '@virtwire/vm-model/payloads';
+import type { SevSecretOptions } from '@virtwire/vm-model/payloads';
 import { LauncherError } from '../errors.ts';
-import type { LibvirtPort, Params } from './libvirt-port.ts';
+import type { LibvirtPort, Params, ParamValue } from './libvirt-port.ts';
 
 /** What confidential guests ask of libvirt. */
 export interface LaunchSecurityDeps {
@@ -25,26 +27,21 @@ export interface LaunchSecurity {
   injectSecret(vmi: Vmi, options: string): Promise<void>;
 }
 
-/** JSON of the fields that are known; Go leaves out what is empty or zero. */
-function renderKnown(fields: Readonly<Record<string, string | number | bigint | boolean | undefined>>): string {
-  const known = Object.entries(fields).filter(
-    ([, value]) => value !== undefined && value !== '' && Number(value) !== 0,
-  );
-  return JSON.stringify(Object.fromEntries(known.map(([key, v]) => [key, typeof v === 'bigint' ? Number(v) : v])));
+function asText(value: ParamValue | undefined): string {
+  return typeof value === 'string' ? value : '';
 }
 
-function parseSecret(options: string): { readonly header: string; readonly secret: string } {
-  let parsed: unknown;
+function asNumber(value: ParamValue | undefined): number | bigint {
+  return typeof value === 'number' || typeof value === 'bigint' ? value : 0;
+}
+
+function parseSecret(options: string): SevSecretOptions {
   try {
-    parsed = parseJson(options);
-  } catch {
-    parsed = undefined;
+    return sevSecretOptions.parse(options);
+  } catch (caught) {
+    const message = 'No valid secret options present in command server request';
+    throw new LauncherError('BadRequest', message, { cause: caught });
   }
-  if (typeof parsed !== 'object' || parsed === null) {
-    throw new LauncherError('BadRequest', 'No valid secret options present in command server request');
-  }
-  const { header, secret } = parsed as Readonly<Record<string, unknown>>;
-  return { header: typeof header === 'string' ? header : '', secret: typeof secret === 'string' ? secret : '' };
 }
 
 async function firmwareHash(path: string): Promise<string> {
@@ -58,12 +55,13 @@ async function firmwareHash(path: string): Promise<string> {
 }
 
 function renderMeasurement(params: Params, loaderSHA: string): string {
-  return renderKnown({
-    measurement: params.get('sev-measurement'),
-    apiMajor: params.get('sev-api-major'),
-    apiMinor: params.get('sev-api-minor'),
-    buildID: params.get('sev-build-id'),
-    policy: params.get('sev-policy'),
+  return sevMeasurementInfo.render({
+    ...sevMeasurementInfo.zero(),
+    measurement: asText(params.get('sev-measurement')),
+    apiMajor: asNumber(params.get('sev-api-major')),
+    apiMinor: asNumber(params.get('sev-api-minor')),
+    buildID: asNumber(params.get('sev-build-id')),
+    policy: asNumber(params.get('sev-policy')),
     loaderSHA,
   });
 }
@@ -74,7 +72,7 @@ export function createLaunchSecurity({ libvirt, firmwarePath }: LaunchSecurityDe
   return {
     async platformInfo() {
       const params = await libvirt.getSevInfo();
-      return renderKnown({ pdh: params.get('pdh'), certChain: params.get('cert-chain') });
+      return sevPlatformInfo.render({ pdh: asText(params.get('pdh')), certChain: asText(params.get('cert-chain')) });
     },
     async measurement(vmi) {
       const params = await libvirt.getLaunchSecurityInfo(await find(vmi));

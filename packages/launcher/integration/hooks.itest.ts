@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { unwrap } from '@virtwire/shared-proto';
 import type { CmdClient } from '@virtwire/shared-proto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -11,7 +12,7 @@ import { eventually, startLauncherPod } from './support/sandbox.ts';
 
 const UID = '7a1b2c3d-0000-4000-8000-000000000022';
 const FLAGS = ['--name', 'vm1', '--namespace', 'default', '--uid', UID, '--hook-sidecars'];
-const PROGRAM = join(import.meta.dirname, 'support/sidecar-process.ts');
+const PROGRAM = fileURLToPath(new URL('./support/sidecar-process.ts', import.meta.url));
 const PATIENT = { timeoutMs: 60_000 };
 const bare = createVmi({ name: 'vm1', uid: UID, withGuest: true });
 const { domain } = bare.spec;

@@ -6,7 +6,7 @@ import { LauncherError } from '../errors.ts';
 export type GuestFilePort = Pick<LibvirtPort, 'agentCommand'>;
 
 /** Most that is read of a guest's file; what is longer counts as different from everything. */
-export const MAX_GUEST_FILE_BYTES = 1024 * 1024;
+const MAX_GUEST_FILE_BYTES = 1024 * 1024;
 /** How the agent passes the guest's "no such file" on. */
 const NO_SUCH_FILE = 'No such file or directory';
 

@@ -16,7 +16,7 @@ import { createAgentStore } from './store.ts';
 
 const log = createLogger('virt-launcher', { destination: { write: () => undefined } });
 
-test('no reply of a guest can throw', () => {
+test('FM-11.4 no reply of a guest can throw', () => {
   const replies = fc.oneof(
     fc.string(),
     fc.json(),
@@ -35,7 +35,7 @@ test('no reply of a guest can throw', () => {
   );
 });
 
-test('lists and replies are bounded', () => {
+test('FM-11.4 lists and replies are bounded', () => {
   const many = Array.from({ length: MAX_ENTRIES + 5 }, (_, i) => ({ name: `fs${i}` }));
   expect(parseFsInfoReply(JSON.stringify({ return: many }))?.filesystems).toHaveLength(MAX_ENTRIES);
   expect(parseFsFreezeReply(`{"return":"${'x'.repeat(MAX_REPLY_CHARS)}"}`)).toBeUndefined();
@@ -44,13 +44,14 @@ test('lists and replies are bounded', () => {
   expect(parseGuestInfoParams(new Map([['user.count', -5]]), 1).users).toEqual([]);
 });
 
-test('an agent that never answers holds up nothing but its own question', async () => {
+test('FM-11.4 an agent that never answers holds up nothing but its own question', async () => {
   const clock = createFakeClock(0);
   const asked: string[] = [];
   const store = createAgentStore();
   const poller = createAgentPoller(
     {
       libvirt: {
+        setAgentTimeout: () => Promise.resolve(),
         lookupDomainByName: () => Promise.resolve({ name: 'ns_vm', uuid: '1', id: 1 }),
         agentCommand: (_domain, command) => {
           asked.push(command);

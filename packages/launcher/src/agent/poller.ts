@@ -18,7 +18,7 @@ export interface AgentIntervals {
 
 /** What the poller needs. */
 export interface AgentPollerDeps {
-  readonly libvirt: Pick<LibvirtPort, 'lookupDomainByName' | 'agentCommand' | 'guestInfo'>;
+  readonly libvirt: Pick<LibvirtPort, 'lookupDomainByName' | 'agentCommand' | 'guestInfo' | 'setAgentTimeout'>;
   readonly store: AgentStore;
   readonly clock: Clock;
   readonly log: Logger;
@@ -37,6 +37,11 @@ export interface AgentPoller {
 
 /** First pause of a worker; it doubles after each poll up to the worker's maximum. */
 const FIRST_INTERVAL_MS = 10_000;
+/**
+ * What libvirt waits for an answer. While it waits, nobody else can ask the agent anything, and an agent that lost a
+ * question never answers it. Longer than the minute that a handler has for freezing file systems.
+ */
+const ANSWER_TIMEOUT_SECONDS = 90;
 
 type Worker =
   | { readonly command: string; readonly parse: (reply: string) => AgentFacts | undefined; readonly maxMs: number }
@@ -52,6 +57,14 @@ function workersOf(intervals: AgentIntervals): readonly Worker[] {
     { types: GUEST_INFO.users, maxMs: intervals.userMs },
     { types: GUEST_INFO.load, maxMs: intervals.sysMs },
   ];
+}
+
+async function limitAnswers({ libvirt, log }: AgentPollerDeps, domainName: string): Promise<void> {
+  try {
+    await libvirt.setAgentTimeout(await libvirt.lookupDomainByName(domainName), ANSWER_TIMEOUT_SECONDS);
+  } catch (caught) {
+    log.debug({ reason: caught }, 'Cannot limit how long the guest agent is waited for');
+  }
 }
 
 async function ask(deps: AgentPollerDeps, domainName: string, worker: Worker): Promise<AgentFacts | undefined> {
@@ -108,10 +121,11 @@ export function createAgentPoller(deps: AgentPollerDeps, domainName: string, int
       if (running !== undefined) return;
       const controller = new AbortController();
       running = controller;
+      const limited = limitAnswers(deps, domainName);
       for (const worker of workersOf(intervals)) {
         if ('types' in worker) deps.log.info(`Starting agent poller with API operations: ${worker.types}`);
         else deps.log.info(`Starting agent poller with commands: [${worker.command}]`);
-        void runWorker(deps, domainName, worker, controller.signal);
+        void limited.then(() => runWorker(deps, domainName, worker, controller.signal));
       }
     },
     stop() {

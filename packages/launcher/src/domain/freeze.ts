@@ -7,6 +7,7 @@ import type { ToolPort } from '../disks/ports.ts';
 import { LauncherError } from '../errors.ts';
 import type { MetadataCache } from '../metadata/cache.ts';
 import type { DomainRef, LibvirtPort } from './libvirt-port.ts';
+import { isLibvirtCode, LIBVIRT_ERROR } from './libvirt-port.ts';
 import { isMigrating } from './migrating.ts';
 
 /** What freezing needs. */
@@ -27,6 +28,8 @@ export interface Freezer {
   thaw(vmi: Vmi, log: Logger): Promise<void>;
 }
 
+/** An agent that did not answer for so long had the question, and may freeze the guest when nobody waits any more. */
+const LATE_MS = 5_000;
 const STATUS_COMMAND = '{"execute":"guest-fsfreeze-status"}';
 
 /** Creates a freezer with no thaw ahead. `@source KubeVirt v1.9.0 pkg/virt-launcher/virtwrap/storage/fsfreeze.go` */
@@ -43,16 +46,22 @@ class AgentFreezer implements Freezer {
   }
 
   async freeze(vmi: Vmi, thawAfterSeconds: number, log: Logger): Promise<void> {
-    const { libvirt, metadata, tools, tpmStateDir } = this.#deps;
+    const { libvirt, metadata, tools, clock, tpmStateDir } = this.#deps;
     if (isMigrating(metadata)) {
       throw new LauncherError('BadRequest', 'failed to freeze VMI, VMI is currently during migration');
     }
     const domain = await this.#find(vmi);
     if ((await this.#statusOf(domain)) === 'frozen') return;
     if (vmi.spec.domain.devices.tpm?.persistent === true) await tools.run('sync', [tpmStateDir]);
-    await libvirt.fsFreeze(domain);
-    this.#safetyThaw.abort();
-    if (thawAfterSeconds !== 0) this.#scheduleThaw(vmi, thawAfterSeconds, log);
+    const startedAtMs = clock.now();
+    try {
+      await libvirt.fsFreeze(domain);
+    } catch (caught) {
+      const isLate = clock.now() - startedAtMs >= LATE_MS && isLibvirtCode(caught, LIBVIRT_ERROR.agentUnresponsive);
+      if (isLate) this.#scheduleThaw(vmi, thawAfterSeconds, log);
+      throw caught;
+    }
+    this.#scheduleThaw(vmi, thawAfterSeconds, log);
   }
 
   async thaw(vmi: Vmi, log: Logger): Promise<void> {
@@ -67,6 +76,8 @@ class AgentFreezer implements Freezer {
   }
 
   #scheduleThaw(vmi: Vmi, seconds: number, log: Logger): void {
+    this.#safetyThaw.abort();
+    if (seconds === 0) return;
     const ending = new AbortController();
     this.#safetyThaw = ending;
     void this.#deps.clock.sleep(seconds * 1_000, ending.signal).then(async () => {

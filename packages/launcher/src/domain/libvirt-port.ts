@@ -107,6 +107,8 @@ export interface LibvirtPort {
   /** Sends a guest agent command with libvirt's own time limit. */
   agentCommand(domain: DomainRef, command: string): Promise<string>;
   guestInfo(domain: DomainRef, types: number): Promise<Params>;
+  /** How long libvirt waits for an answer of the guest agent from then on; without it, for ever. */
+  setAgentTimeout(domain: DomainRef, seconds: number): Promise<void>;
   /** By the guest agent. */
   setUserPassword(domain: DomainRef, user: string, password: string): Promise<void>;
   /** By the guest agent: the user has these keys and no others. */

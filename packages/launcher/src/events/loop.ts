@@ -3,6 +3,7 @@ import type { Logger } from '@virtwire/telemetry';
 import type { ShownAgentFacts } from '../agent/store.ts';
 import type { Clock } from '../config/clock.ts';
 import type { MetadataCache } from '../metadata/cache.ts';
+import { createAgentEventLimit } from './agent-event-limit.ts';
 import type { DomainEvent } from './domain-event.ts';
 import { LIFECYCLE, LIFECYCLE_DETAIL, renderLifecycle } from './domain-event.ts';
 import { newDomain } from './domain-document.ts';
@@ -33,7 +34,7 @@ export interface EventLoopDeps {
 
 /** The single consumer of everything that the handler has to learn. Events go out strictly in the order of arrival. */
 export interface EventLoop {
-  /** Queues what libvirt told. Never waits. */
+  /** Queues what libvirt told; of an agent that comes and goes too often, what it did last. Never waits. */
   push(event: DomainEvent): void;
   /** Queues what the agent told, as soon as there is room; resolves then. */
   pushAgent(shown: ShownAgentFacts): Promise<void>;
@@ -89,6 +90,7 @@ export function createEventLoop(deps: EventLoopDeps, uid: string): EventLoop {
 class DomainEventLoop implements EventLoop {
   readonly #deps: EventLoopDeps;
   readonly #uid: string;
+  readonly #limitAgent: (event: DomainEvent) => void;
   readonly #queue: DomainEvent[] = [];
   readonly #agentQueue: ShownAgentFacts[] = [];
   readonly #roomWaiters: (() => void)[] = [];
@@ -103,10 +105,16 @@ class DomainEventLoop implements EventLoop {
   constructor(deps: EventLoopDeps, uid: string) {
     this.#deps = deps;
     this.#uid = uid;
+    const { clock, log } = deps;
+    this.#limitAgent = createAgentEventLimit({ clock, log, deliver: (event) => this.#enqueue(event) });
     deps.metadata.onNotify(() => this.#wake());
   }
 
   push(event: DomainEvent): void {
+    this.#limitAgent(event);
+  }
+
+  #enqueue(event: DomainEvent): void {
     this.#deps.log.info(describeArrival(event));
     if (this.#queue.length >= (isSpecial(event) ? SPECIAL_QUEUE_LIMIT : QUEUE_LIMIT)) {
       this.#deps.log.info('Libvirt event channel is full, dropping event.');

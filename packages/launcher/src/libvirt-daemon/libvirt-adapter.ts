@@ -128,6 +128,7 @@ function guestCalls(at: At) {
       ]),
     setTime: (ref, seconds, nanoseconds) => at(ref).setTime(BigInt(seconds), nanoseconds),
     agentCommand: async (ref, command) => (await at(ref).agentCommand(command)) ?? '',
+    setAgentTimeout: (ref, seconds) => at(ref).agentSetResponseTimeout(seconds),
     setUserPassword: (ref, user, password) => at(ref).setUserPassword(user, password),
     setAuthorizedSshKeys: (ref, user, keys) => at(ref).authorizedSshKeysSet(user, keys),
     guestInfo: async (ref, types) => paramsOf(await at(ref).getGuestInfo(types)),

@@ -303,6 +303,10 @@ class ScriptedLibvirt implements LibvirtPort {
     return guestInfoParams(script.guestInfo);
   }
 
+  setAgentTimeout(): Promise<void> {
+    return Promise.resolve();
+  }
+
   setUserPassword(_domain: DomainRef, user: string, password: string): Promise<void> {
     return this.#change('SetUserPassword', { flags: 0, user, password });
   }

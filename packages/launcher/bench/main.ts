@@ -14,6 +14,7 @@ import { buildMonitor, startMonitorPod } from '../integration/support/monitor.ts
 import type { LauncherPod } from '../integration/support/sandbox.ts';
 import { startLauncherPod } from '../integration/support/sandbox.ts';
 import { timeConversions } from './conversion.ts';
+import { timeMigration } from './migration.ts';
 
 const UID = '7a1b2c3d-0000-4000-8000-0000000000be';
 const FLAGS = ['--name', 'vm1', '--namespace', 'default', '--uid', UID];
@@ -97,6 +98,15 @@ async function measureMonitor(): Promise<void> {
   print('of that, anonymous', `${anonymous.toFixed(2)} MiB`, '-');
 }
 
+async function measureMigration(): Promise<void> {
+  const pauseMs = await timeMigration();
+  print(
+    'pause of an idle guest that migrates',
+    pauseMs === undefined ? 'no guest' : `${String(pauseMs)} ms`,
+    '1000 ms',
+  );
+}
+
 async function ask(client: CmdClient, times: number): Promise<void> {
   for (let i = 0; i < times; i++) {
     unwrap(await client.getDomain());
@@ -136,3 +146,4 @@ execFileSync(process.execPath, ['-C', '@virtwire/source', join(PACKAGE, 'scripts
 await measureStarts();
 await measureMonitor();
 await measureMemory();
+await measureMigration();

@@ -115,8 +115,8 @@ export interface Side extends AsyncDisposable {
 }
 
 /** Starts a launcher that is ready for requests. */
-export async function startSide(flags: readonly string[], domainName: string): Promise<Side> {
-  const pod = await startLauncherPod(flags);
+export async function startSide(flags: readonly string[], domainName: string, asRoot = false): Promise<Side> {
+  const pod = await startLauncherPod(flags, { asRoot });
   provideKernel(pod);
   await pod.ear.open();
   await pod.waitUntilReady();
@@ -137,13 +137,15 @@ export async function startSide(flags: readonly string[], domainName: string): P
   };
 }
 
+type TargetOptions = NonNullable<Parameters<CmdClient['syncMigrationTarget']>[0]>['options'];
+
 /** Prepares the target and starts the migration, as the handlers of both nodes do. */
 export async function startMigration(
   source: Side,
   target: Side,
   vmi: Vmi,
   options: object = OPTIONS,
-  targetOptions = requestOf(vmi).options,
+  targetOptions: TargetOptions = requestOf(vmi).options,
 ): Promise<void> {
   unwrap(await target.client.syncMigrationTarget({ ...requestOf(vmi), options: targetOptions }, PATIENT));
   const request = { vmi: { vmiJson: Buffer.from(renderVmiJson(vmi)) }, options: Buffer.from(JSON.stringify(options)) };

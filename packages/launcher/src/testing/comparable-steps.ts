@@ -1,4 +1,4 @@
-import { bindingTrace, isBinding } from './compare-vector.ts';
+import { bindingTraces, isBinding } from './compare-vector.ts';
 import type { TraceEntry, VectorInput, VectorOutput } from './vector-types.ts';
 
 type RecordedStep = VectorOutput['steps'][number];
@@ -26,8 +26,8 @@ const EVENT_MS = 50;
  * - FM-2.1: an event that could not be sent for 20 s is lost in the recorded launcher; here the newest state goes out
  *   when the pipe is back.
  * - FM-9.7: the guest's clock is set after every pause, not only after the first.
- * - launcher.md 22, 35.7: arguments of a guest command are escaped.
- * - launcher.md 18.5: host devices are not attached a second time to word an error.
+ * - Arguments of a guest command are escaped.
+ * - Host devices are not attached a second time to word an error.
  * - No command is sent to the agent of a domain that is not there.
  * - A request at whose end the recorded launcher crashed over a nil pointer may be carried out.
  *
@@ -47,10 +47,7 @@ export function comparableSteps(
     const actual = own.map((entry) => asRecorded(entry, inPod));
     return { expected: reachable(theirs, input), actual: isAccident(recorded[i]) ? upTo(theirs, actual) : actual };
   });
-  return withoutLateNews(input, pairs).map(({ expected, actual }) => ({
-    expected: bindingTrace(expected),
-    actual: bindingTrace(actual),
-  }));
+  return withoutLateNews(input, pairs).map(({ expected, actual }) => bindingTraces(expected, actual));
 }
 
 /** Whether the recorded launcher crashed over a mistake of its own, as against ending on purpose. */

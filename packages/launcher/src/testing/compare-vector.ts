@@ -52,8 +52,7 @@ function comparableMigration(entry: TraceEntry): unknown {
   };
 }
 
-function normalise(entry: TraceEntry): unknown {
-  const at = Math.round((entry.at ?? 0) / TICK_MS) * TICK_MS;
+function normalise(entry: TraceEntry, at: number): unknown {
   if (entry['notify'] === 'connect') return { at, connect: entry['error'] === undefined ? 'ok' : 'failed' };
   if (entry['notify'] !== undefined) {
     const { notify, eventType, domainJSON, eventJSON } = entry;
@@ -75,7 +74,18 @@ export function isBinding(entry: TraceEntry): boolean {
   return entry['notify'] !== undefined || entry['agent'] !== undefined || CHANGES.has(entry['libvirt']);
 }
 
-/** What is binding in a trace, in comparable form. */
-export function bindingTrace(trace: readonly TraceEntry[]): unknown[] {
-  return trace.filter(isBinding).map(normalise);
+/** What is binding in a recorded trace and in a played one, in comparable form: times that are close are the same. */
+export function bindingTraces(
+  expected: readonly TraceEntry[],
+  actual: readonly TraceEntry[],
+): { readonly expected: readonly unknown[]; readonly actual: readonly unknown[] } {
+  const recorded = expected.filter(isBinding);
+  const played = actual.filter(isBinding);
+  return {
+    expected: recorded.map((entry) => normalise(entry, entry.at ?? 0)),
+    actual: played.map((entry, i) => {
+      const [at, recordedAt] = [entry.at ?? 0, recorded[i]?.at ?? 0];
+      return normalise(entry, Math.abs(at - recordedAt) <= TICK_MS ? recordedAt : at);
+    }),
+  };
 }

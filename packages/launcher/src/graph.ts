@@ -46,7 +46,7 @@ import { createDomainSync } from './domain/sync.ts';
 import { createDomainWriter } from './domain/wire-domain.ts';
 import type { DomainWriter } from './domain/wire-domain.ts';
 import type { K8sEvent, VmiReference } from './events/k8s-event.ts';
-import { k8sEventObject } from './events/k8s-event.ts';
+import { renderK8sEvent } from './events/k8s-event.ts';
 import type { EventLoop } from './events/loop.ts';
 import { createEventLoop } from './events/loop.ts';
 import type { NotifyPort } from './events/notify-port.ts';
@@ -254,7 +254,7 @@ function guestParts(
 ): CmdHandlers {
   const { libvirt, guestLibvirt, clock, log } = deps;
   const sendK8sEvent = async (event: K8sEvent): Promise<void> => {
-    const failure = await deps.notify.sendK8sEvent(JSON.stringify(k8sEventObject(vmi, event)));
+    const failure = await deps.notify.sendK8sEvent(renderK8sEvent(vmi, event));
     if (failure !== undefined) log.error({ reason: failure.error }, 'Could not send k8s event');
   };
   const areProbesPaused = (): boolean => sync.areProbesPaused();

@@ -1,3 +1,5 @@
+import { kubernetesEvent } from '@virtwire/vm-model/payloads';
+
 /** Reference to the launcher's VMI, as Kubernetes events and log lines carry it. */
 export interface VmiReference {
   readonly namespace: string;
@@ -13,28 +15,24 @@ export interface K8sEvent {
 }
 
 /**
- * A core/v1 Event with the fields that travel from launcher to handler, in the key order of Go.
+ * A core/v1 Event as JSON, with the fields that travel from launcher to handler.
  *
  * @source KubeVirt v1.9.0 pkg/virt-launcher/notify-client/client.go SendK8sEvent
  */
-export function k8sEventObject(vmi: VmiReference, event: K8sEvent): Record<string, unknown> {
-  return {
-    metadata: {},
+export function renderK8sEvent(vmi: VmiReference, { type, reason, message }: K8sEvent): string {
+  const zero = kubernetesEvent.zero();
+  return kubernetesEvent.render({
+    ...zero,
     involvedObject: {
+      ...zero.involvedObject,
       kind: 'VirtualMachineInstance',
       namespace: vmi.namespace,
       name: vmi.name,
       uid: vmi.uid,
       apiVersion: 'kubevirt.io/v1',
     },
-    reason: event.reason,
-    ...(event.message === '' ? {} : { message: event.message }),
-    source: {},
-    firstTimestamp: null,
-    lastTimestamp: null,
-    type: event.type,
-    eventTime: null,
-    reportingComponent: '',
-    reportingInstance: '',
-  };
+    reason,
+    message,
+    type,
+  });
 }

@@ -1,4 +1,3 @@
-import { renderJson } from '@virtwire/vm-model';
 import type { Domain, DomainSpec } from '@virtwire/vm-model';
 import type { Logger } from '@virtwire/telemetry';
 import type { ShownAgentFacts } from '../agent/store.ts';
@@ -15,7 +14,7 @@ import { withAgentFacts } from './domain-document.ts';
 import { readLastPanic, renderPanicMessage } from './guest-panic.ts';
 import { decideIoErrorEvents } from './io-errors.ts';
 import type { K8sEvent, VmiReference } from './k8s-event.ts';
-import { k8sEventObject } from './k8s-event.ts';
+import { renderK8sEvent } from './k8s-event.ts';
 import type { NotifyFailure, NotifyPort } from './notify-port.ts';
 
 /** What handling an event needs. */
@@ -172,7 +171,7 @@ class DomainEventProcessor implements EventProcessor {
   }
 
   async #sendK8s(event: K8sEvent): Promise<void> {
-    const failure = await this.#deps.notify.sendK8sEvent(renderJson(k8sEventObject(this.#vmi, event)));
+    const failure = await this.#deps.notify.sendK8sEvent(renderK8sEvent(this.#vmi, event));
     if (failure !== undefined) this.#deps.log.error({ reason: failure.error }, 'Could not send k8s event');
   }
 

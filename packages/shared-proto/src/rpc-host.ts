@@ -5,7 +5,7 @@ import { ServerCredentials, type ServerUnaryCall, type sendUnaryData, status } f
 import { normaliseAuthority } from './authority/connection.ts';
 import type { CallContext } from './calls.ts';
 import { createGuardedServer } from './guarded-server.ts';
-import { MAX_RECEIVE_BYTES, MAX_SEND_BYTES, tooLargeText } from './limits.ts';
+import { MAX_RECEIVE_BYTES, MAX_SEND_BYTES, shortenStatusText, tooLargeText } from './limits.ts';
 
 /** One RPC as a server has it: bytes in, bytes out. What it throws should be a {@link StatusError}. */
 export interface RpcMethod {
@@ -115,7 +115,7 @@ function serveCall(method: RpcMethod, call: UnaryCall, answer: Answer): void {
   const [agent] = call.metadata.get('user-agent');
   const context = { signal: abort.signal, userAgent: agent === undefined ? undefined : String(agent) };
   void runCall(method, call.request, context).then((result) => {
-    if (result instanceof StatusError) answer({ code: result.code, details: result.message });
+    if (result instanceof StatusError) answer({ code: result.code, details: shortenStatusText(result.message) });
     else answer(null, result);
   });
 }

@@ -241,6 +241,14 @@ describe('SSH keys without the agent command for them', () => {
   });
 });
 
+test('what an agent says is told no longer than a condition can be', async () => {
+  mount('pass', { fedora: 'x' });
+  guest.refusal = 'no'.repeat(100_000);
+  propagation.start(vmiWith(passwords('pass')), log);
+  await advanceTo(15_000, isTold);
+  expect(metadata.accessCredential.load()?.Message).toHaveLength(2_048);
+});
+
 test('a secret that is too large or no file is refused by name', async () => {
   mount('big', { key: 'x'.repeat(1024 * 1024 + 1) });
   const { failures, keys } = await readCredentials(credentialSources(vmiWith(agentKeys('big', 'root')), root));

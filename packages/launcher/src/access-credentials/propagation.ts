@@ -40,6 +40,8 @@ export interface CredentialPropagation {
 const BATCH_MS = 15_000;
 /** The guest may have lost what it was given. */
 const RESYNC_MS = 5 * 60_000;
+/** What agents say goes into it, and from there into a condition of the VMI. */
+const MAX_MESSAGE_CHARS = 2_048;
 const OFFLINE = 'Guest agent is offline';
 
 function watchError(caught: unknown): LauncherError {
@@ -135,7 +137,7 @@ class AgentPropagation implements CredentialPropagation {
     const failures = (await this.#isAgentThere(name)) ? await this.#write(name, sources, log) : [OFFLINE];
     if (this.#ending.signal.aborted) return;
     this.#isDue = failures.length > 0;
-    const Message = failures.join('; ');
+    const Message = failures.join('; ').slice(0, MAX_MESSAGE_CHARS);
     // A cause is told once, not at each try.
     const isNews = this.#deps.metadata.accessCredential.load()?.Message !== Message;
     if (isNews && Message !== '') log.error({ reason: Message }, 'Access credentials are not in the guest yet');

@@ -122,6 +122,22 @@ describe('FM-1.7 message sizes', () => {
     expect((await client.call('SyncVirtualMachine', vmiRequest('{}'))).ok).toBe(true);
   });
 
+  test('an error text that does not fit into a header is shortened, and the connection goes on', async () => {
+    await using _server = await serveCmd(socket.path, {
+      exec: async () => {
+        throw new Error(`guest said: ${'\u{1f4a5}\ud800ß'.repeat(100_000)}`);
+      },
+    });
+    using client = await connectCmd(socket.path);
+    const lost = Promise.withResolvers<undefined>();
+    client.onConnectionLost(() => lost.reject(new Error('the connection is lost')));
+    const calls = [1, 2].map(() => client.exec({ domainName: 'ns_vm', Command: 'id', timeoutSeconds: 1 }));
+    for (const result of await Promise.race([Promise.all(calls), lost.promise.then(() => [])])) {
+      expect(!result.ok && result.error.code).toBe('Rpc');
+      expect(!result.ok && result.error.detail).toMatch(/^guest said: .*\.\.\. \(400012 characters\)$/su);
+    }
+  });
+
   function lengthDelimited(bytes: Buffer): Buffer {
     const length: number[] = [];
     for (let rest = bytes.length; ; rest = Math.floor(rest / 128)) {

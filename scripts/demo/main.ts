@@ -90,7 +90,7 @@ async function watchDemo(layout: virtwire.NodeLayout, run: Run): Promise<DemoRes
   step(`the guest answers at ${record.podIp}:80 over the pod network: "${page}"`);
   const timeline = virtwire.timelineOf(layout, KEY);
   say(`\n${renderTimelineTable(timeline)}`);
-  const output = { line: step, error: step, raw: () => Promise.resolve() };
+  const output = { line: step, error: step, document: step, raw: () => Promise.resolve() };
   await virtwire.pauseVm({ target: KEY, layout, output });
   await virtwire.unpauseVm({ target: KEY, layout, output });
   run.interrupt();

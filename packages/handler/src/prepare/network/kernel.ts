@@ -5,11 +5,11 @@ import type { Isolation } from '../parts.ts';
 import { advertiseRouter } from './advertise.ts';
 import { MARKER_CHAIN } from './masquerade-rules.ts';
 import type { NetworkOp } from './plan.ts';
-import type { PodKernel } from './ports.ts';
+import type { PodKernel, RouterKernel } from './ports.ts';
 import { readPodNetwork } from './read-state.ts';
 
 /** Opens the network namespace of a launcher; everything then happens through descriptors of it. */
-export function openPodKernel(launcher: Isolation): PodKernel {
+export function openPodKernel(launcher: Isolation): PodKernel & RouterKernel {
   using process = PidHandle.open(launcher.pid);
   const namespace = NetworkNamespace.open(process.namespacePath('net'));
   try {

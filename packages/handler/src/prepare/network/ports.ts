@@ -25,6 +25,11 @@ export interface PodKernel extends Disposable {
   runNft(script: string): Promise<void>;
   /** True if the table `nat` of a family has the marker chain. */
   hasRules(family: 'ip' | 'ip6'): Promise<boolean>;
+}
+
+/** A pod's network namespace as the gateway of its guests sees it. */
+export interface RouterKernel extends Disposable {
+  read(): PodNetwork;
   /** Tells the guest on a bridge of its IPv6 gateway, also after this object is disposed of. */
   advertiseRouter(bridge: string, facts: Omit<RouterFacts, 'lifetimeSeconds'>, log: Logger): Advertiser;
 }

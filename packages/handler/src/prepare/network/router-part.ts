@@ -7,12 +7,12 @@ import { cidrOf, firstGlobal } from './addresses.ts';
 import type { Advertiser } from './advertise.ts';
 import { openPodKernel } from './kernel.ts';
 import { hashedNameOf } from './names.ts';
-import type { NetworkPorts } from './ports.ts';
+import type { RouterKernel } from './ports.ts';
 
 /** The outside world; `openKernel` is replaced by tests without a pod. */
 export interface RouterPartDeps {
   readonly log: Logger;
-  readonly openKernel?: NetworkPorts['openKernel'];
+  readonly openKernel?: (launcher: Isolation) => RouterKernel;
 }
 
 /**
@@ -37,7 +37,7 @@ export function createRouterPart({ log, openKernel = openPodKernel }: RouterPart
 function startAll(
   vmi: Vmi,
   launcher: Isolation,
-  openKernel: NetworkPorts['openKernel'],
+  openKernel: (launcher: Isolation) => RouterKernel,
   log: Logger,
 ): readonly Advertiser[] {
   using kernel = openKernel(launcher);

@@ -117,6 +117,30 @@ describe('the runner notices', () => {
     );
   });
 
+  test.each([
+    ['another mode of a file', '046-ignition', '"mode":"0o644"', '"mode":"0o600"', /^\/files\/.*data\.ign\/mode: /],
+    ['another content of a file', '046-ignition', '3.0.0\\"}}"', '3.0.1\\"}}"', /^\/files\/.*data\.ign\/content: /],
+    [
+      'a file that stays',
+      '074-detach-cbt-overlay',
+      '"filesRemoved":["/',
+      '"filesRemoved":["/var/run","/',
+      /^\/files\/var\/run: expected it/,
+    ],
+    ['another answer', '122-pause-no-domain', 'Domain not found.', 'Domain is gone.', /^\/0\/answer: /],
+    ['another number of CPUs', '104-cpus-error', '"vcpus":2', '"vcpus":3', /^\/0\/calls\/0\/vcpus: expected 3, got 2/],
+    ['another host CPU', '106-cpus-dedicated-stale', '"cpus":[2]', '"cpus":[3]', /^\/0\/calls\/1\/cpus\/0: /],
+    ['another size of memory', '113-memory-update', '2147483648</requested>', '1</requested>', /^\/0\/calls\/0\/xml: /],
+  ])('%s of a launcher case', async (_what, name, from, to, message) => {
+    const files = dataOf('launcher-sync');
+    const one = { ...files, paths: files.paths.filter((path) => path.startsWith(`${name}/`)) };
+    const path = `${name}/output.json`;
+    expect(files.text(path)).toContain(from);
+    expect((await run('launcher-sync', one)).failures).toEqual([]);
+    const { failures } = await run('launcher-sync', withText(one, { [path]: (text) => text.replace(from, to) }));
+    expect(failures[0]?.differences[0]).toMatch(message);
+  });
+
   test('a wrong phase', async () => {
     const files = withText(dataOf('handler-phase'), {
       'table.json': (text) => text.replace('"result":"Scheduled"', '"result":"Failed"'),

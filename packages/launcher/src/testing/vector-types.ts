@@ -117,6 +117,11 @@ export interface VectorOutput {
   readonly after: {
     readonly metadata: Readonly<Record<string, unknown>>;
     readonly main?: readonly string[];
+    /** Files that were made or changed. */
+    readonly files?: Readonly<
+      Record<string, { readonly mode?: string; readonly content?: string; readonly link?: string }>
+    >;
+    readonly filesRemoved?: readonly string[];
     readonly deviceAliases?: Readonly<Record<string, string>>;
     readonly pausedByRequest?: readonly string[] | null;
     readonly domain?: { readonly state: number; readonly reason: number } | null;

@@ -51,6 +51,7 @@ test('a checkout packs its launcher once and starts it with the node that it bri
 test.each([
   ['the launcher', 'packages/launcher/src/main.ts', '2'],
   ['a package that it uses', 'packages/host/src/a/b.ts', '2'],
+  ['what packs it', 'packages/launcher/scripts/bundle.ts', '2'],
   ['another package', 'packages/handler/src/main.ts', '1'],
 ])('after a change of %s the program is of the right age', async (_title, path, expected) => {
   await launcherProgram(pack, installation());

@@ -96,7 +96,8 @@ export async function launcherProgram(run: RunTool, installation: Installation):
   }
   const target = join(root, '.cache', 'launcher');
   const built = statSync(join(target, PROGRAM), { throwIfNoEntry: false })?.mtimeMs ?? 0;
-  if (built < newestSource(root, launcherDir)) await bundle(run, installation, script, target);
+  const newest = Math.max(statSync(script).mtimeMs, newestSource(root, launcherDir));
+  if (built < newest) await bundle(run, installation, script, target);
   const command = [inSandbox(join(relative(root, target), PROGRAM))];
   return withMonitor(run, installation, { command, binDir });
 }

@@ -56,6 +56,8 @@ export interface LauncherFaults {
 /** Options of an emulated launcher. */
 export interface EmulatedLauncherOptions {
   readonly line: ReleaseLine;
+  /** Which release of the line. Default the last patch. */
+  readonly patch?: 'first' | 'last';
   readonly vmi: VmIdentity;
   /** The directory of the cmd socket: `<pods>/<pod uid>/volumes/kubernetes.io~empty-dir/sockets`. Made if missing. */
   readonly socketsDir: string;
@@ -157,6 +159,8 @@ export interface EmulatedLauncher extends AsyncDisposable {
 /** Options of an emulated handler. */
 export interface EmulatedHandlerOptions {
   readonly line: ReleaseLine;
+  /** Which release of the line. Default the last patch. */
+  readonly patch?: 'first' | 'last';
   readonly nodeName?: string;
   /** The node's mount of the kubelet's pods directory. */
   readonly podsDir: string;

@@ -6,6 +6,7 @@ import { domainName } from '@virtwire/vm-model';
 import type { Vmi } from '@virtwire/vm-model';
 import type { Pair, ScenarioContext } from '../cell.ts';
 import type { ActionOutcome, EmulatedHandler, HandlerAction } from '../emulate/api.ts';
+import type { Patch } from '../emulate/lines/lines.ts';
 import { CompatError } from '../errors.ts';
 import { eventually } from '../matrix/eventually.ts';
 import { createNodeDirs, NODE_NAME } from '../matrix/node-dirs.ts';
@@ -97,10 +98,10 @@ export class LauncherScene implements ScenarioContext, AsyncDisposable {
     return launcher;
   }
 
-  async startHandler(line: ReleaseLine = this.line): Promise<EmulatedHandler> {
+  async startHandler(line: ReleaseLine = this.line, patch: Patch = 'last'): Promise<EmulatedHandler> {
     const { podsDir, shareDir } = this.dirs;
     const handler = await this.#deps.emulations.startHandler({
-      ...{ line, nodeName: NODE_NAME, podsDir, shareDir },
+      ...{ line, patch, nodeName: NODE_NAME, podsDir, shareDir },
       podShareDir: (podUid) => this.dirs.pod(podUid).shareDir,
     });
     this.#handlers.add(handler);
@@ -148,14 +149,14 @@ export class LauncherScene implements ScenarioContext, AsyncDisposable {
   }
 
   /** The usual begin: launcher, handler, start, Running. */
-  async runVm(guest?: GuestBehaviour): Promise<{ launcher: RunningLauncher; handler: EmulatedHandler }> {
+  async runVm(guest?: GuestBehaviour, patch?: Patch): Promise<{ launcher: RunningLauncher; handler: EmulatedHandler }> {
     const launcher = await this.startLauncher(guest);
-    return { launcher, handler: await this.startVm() };
+    return { launcher, handler: await this.startVm(patch) };
   }
 
   /** Handler, start, Running, for a launcher that is there. */
-  async startVm(): Promise<EmulatedHandler> {
-    const handler = await this.startHandler();
+  async startVm(patch: Patch = 'last'): Promise<EmulatedHandler> {
+    const handler = await this.startHandler(this.line, patch);
     await this.must(handler, 'start');
     await this.untilDomain(handler, 'Running');
     this.vmi.status = { ...this.vmi.status, phase: 'Running' };

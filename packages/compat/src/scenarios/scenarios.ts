@@ -32,6 +32,12 @@ export const SCENARIOS: readonly Scenario[] = [
     handler: handlerRunning.firstStart,
     launcher: launcherRunning.firstStart,
   },
+  {
+    name: 'first-patch',
+    title: "first start, with the line's first patch release",
+    handler: (scene) => handlerRunning.firstStart(scene, 'first'),
+    launcher: (scene) => launcherRunning.firstStart(scene, 'first'),
+  },
   { name: 'status', title: 'status', handler: handlerRunning.status, launcher: launcherRunning.status },
   { name: 'update', title: 'update', handler: handlerRunning.update, launcher: launcherRunning.update },
   { name: 'pause', title: 'pause and unpause', handler: handlerRunning.pause, launcher: launcherRunning.pause },

@@ -17,7 +17,7 @@ export type ReadDomain =
  * Reads a domain document as a handler of a line does: keys by exact case, unknown ones ignored, null as zero, another
  * JSON type than the release's own refused.
  *
- * @source domain-json.md 1 Reader, 5, 8
+ * @source releases.json eras.jsonDecoding; domain-json.md 1 Reader, 5, 8
  */
 export function readDomain(text: string, line: ReleaseLine): ReadDomain {
   try {

@@ -64,8 +64,9 @@ class Handler implements EmulatedHandler {
   constructor(options: EmulatedHandlerOptions) {
     this.#options = options;
     this.line = options.line;
-    this.#facts = factsOf(options.line);
+    this.#facts = factsOf(options.line, options.patch);
     this.release = this.#facts.release.value;
+    // releases.json eras.handlerNotifySocket
     this.notifySocket = join(options.shareDir, 'domain-notify.sock');
     this.#schema = openReleaseSchema(this.release);
     this.#waiter = createWaiter(() => this.#describe());

@@ -50,6 +50,7 @@ export async function connectLauncher(
   throw new Error(problem);
 }
 
+/** @source releases.json eras.negotiation, cmdVersionsAcceptedByHandler */
 function versionProblem(response: Fields | undefined): string | undefined {
   const offered = (response?.['supportedCmdVersions'] ?? []) as readonly number[];
   if (offered.includes(1)) return undefined;

@@ -12,7 +12,7 @@ export interface NotifyPipe {
 /**
  * Opens the pipe that a launcher finds in its pod: every connection is copied to the node's socket, both ways.
  *
- * @source wire.md 7 Pipe
+ * @source releases.json eras.notifyPipe; wire.md 7 Pipe
  */
 export async function openNotifyPipe(pipePath: string, notifySocket: string): Promise<NotifyPipe> {
   mkdirSync(dirname(pipePath), { recursive: true });

@@ -33,7 +33,7 @@ export function syncOptions(facts: HandlerFacts, vmi: Vmi, isFirst: boolean, exp
   };
 }
 
-/** Options of SyncMigrationTarget. */
+/** Options of SyncMigrationTarget. @source releases.json eras.syncMigrationTargetOptions */
 export function targetOptions(facts: HandlerFacts, vmi: Vmi, expandDisks: boolean): Fields {
   const own = ['VirtualMachineSMBios', 'MemBalloonStatsPeriod'];
   const options = Object.entries(syncOptions(facts, vmi, true, expandDisks));

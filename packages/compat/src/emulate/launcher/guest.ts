@@ -33,7 +33,7 @@ export function guestInterfaces(interfaces: readonly DomainInterface[]): DomainI
   }));
 }
 
-/** GetGuestInfo's document; all empty without an agent. @source wire.md 9 GuestInfo */
+/** GetGuestInfo's document; all empty without an agent. @source releases.json eras.guestInfoErrors; wire.md 9 GuestInfo */
 export function guestInfo(isConnected: boolean, isFrozen: boolean, hasDisks: boolean): string {
   if (!isConnected) return JSON.stringify({ os: {}, timezone: ', 0', fsInfo: { disks: null } });
   return JSON.stringify({

@@ -83,7 +83,7 @@ class Launcher implements EmulatedLauncher {
   constructor(options: EmulatedLauncherOptions) {
     this.#options = options;
     this.line = options.line;
-    this.#facts = factsOf(options.line);
+    this.#facts = factsOf(options.line, options.patch);
     this.release = this.#facts.release.value;
     this.cmdSocket = join(options.socketsDir, this.#facts.launcher.cmdSocket.value.name);
     this.#schema = openReleaseSchema(this.release);

@@ -209,7 +209,7 @@ class NotifyConnection implements Disposable {
   }
 }
 
-/** @source wire.md 3 */
+/** @source releases.json eras.negotiation, notifyVersionsAcceptedByLauncher; wire.md 3 */
 function versionProblem(offered: readonly number[]): string | undefined {
   if (offered.includes(1)) return undefined;
   return `no compatible version found, server: [${offered.join(' ')}], client: [1]`;

@@ -93,7 +93,7 @@ export class Vm {
     return this.#domain;
   }
 
-  /** The newest line's document; GetDomain prints it without the UID. */
+  /** The newest line's document; GetDomain prints it without the UID. @source releases.json eras.getDomainStatusFill */
   document(isEvent: boolean): string {
     const { namespace, name, uid } = this.deps.identity;
     const isGone = this.#domain === undefined;

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest';
 
-import { RELEASE_LINES, type ReleaseLine } from '../../release-line.ts';
+import { RELEASE_LINES } from '../../release-line.ts';
 import { bundledJson } from '../../testing/bundle.ts';
 import type { Fact } from '../facts/fact.ts';
+import type { LineFacts } from '../facts/line-facts.ts';
 import { openReleaseSchema } from '../schema/release-schema.ts';
 import { factsOf } from './lines.ts';
 
@@ -12,6 +13,7 @@ interface Releases {
     readonly line: string;
     readonly tags: readonly string[];
     readonly rpcCount: { readonly cmd: number };
+    readonly first: { readonly grpcGo: string };
     readonly last: { readonly grpcGo: string };
   }[];
 }
@@ -36,19 +38,21 @@ function era(name: string, release: string): unknown {
   return found.value;
 }
 
-function allFacts(line: ReleaseLine): readonly (readonly [name: string, fact: Fact<unknown>])[] {
-  const { release, shared, launcher, handler } = factsOf(line);
+function allFacts(facts: LineFacts): readonly (readonly [name: string, fact: Fact<unknown>])[] {
+  const { release, shared, launcher, handler } = facts;
   return [['release', release], ...[shared, launcher, handler].flatMap((part) => Object.entries(part))];
 }
 
-describe.each(RELEASE_LINES)('the facts of %s', (line) => {
-  const facts = factsOf(line);
+const PATCHES = RELEASE_LINES.flatMap((line) => [[line, 'first'] as const, [line, 'last'] as const]);
+
+describe.each(PATCHES)('the facts of %s, %s patch', (line, patch) => {
+  const facts = factsOf(line, patch);
   const release = facts.release.value;
   const text = (name: string): string => JSON.stringify(era(name, release));
 
   test('name a document and a place in it, each', () => {
     expect(facts.line).toBe(line);
-    for (const [name, { source }] of allFacts(line)) {
+    for (const [name, { source }] of allFacts(facts)) {
       for (const part of source.split('; ')) {
         const isFollowUp = /^(eras\.|captures|[A-Z])/.test(part);
         expect(isFollowUp || DOCUMENTS.test(part), `${name}: ${source}`).toBe(true);
@@ -57,19 +61,19 @@ describe.each(RELEASE_LINES)('the facts of %s', (line) => {
   });
 
   test('cite eras that exist', () => {
-    for (const [name, { source }] of allFacts(line)) {
+    for (const [name, { source }] of allFacts(facts)) {
       for (const [, cited = ''] of source.matchAll(/eras\.(\w+)/g)) {
         expect(Object.keys(releases.eras), `${name}: ${source}`).toContain(cited);
       }
     }
   });
 
-  test('are those of the last patch release', () => {
+  test('are those of the patch release', () => {
     const entry = releases.lines.find((one) => one.line === line);
-    expect(release).toBe(entry?.tags.at(-1));
+    expect(release).toBe(patch === 'last' ? entry?.tags.at(-1) : entry?.tags[0]);
     expect(facts.launcher.cmdRpcCount.value).toBe(entry?.rpcCount.cmd);
     expect(openReleaseSchema(release).cmdRpcs.size).toBe(entry?.rpcCount.cmd);
-    const grpc = /v(\d+\.\d+\.\d+)/.exec(entry?.last.grpcGo ?? '')?.[1];
+    const grpc = /v(\d+\.\d+\.\d+)/.exec(entry?.[patch].grpcGo ?? '')?.[1];
     expect(facts.shared.userAgent.value).toBe(`grpc-go/${grpc ?? ''}`);
   });
 

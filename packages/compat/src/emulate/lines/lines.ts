@@ -1,5 +1,6 @@
 import { RELEASE_LINES, type ReleaseLine } from '../../release-line.ts';
 import type { LineFacts } from '../facts/line-facts.ts';
+import { firstPatchOf } from './first-patches.ts';
 import { V0_59 } from './v0.59.ts';
 import { V1_0 } from './v1.0.ts';
 import { V1_1 } from './v1.1.ts';
@@ -26,9 +27,12 @@ const FACTS: Readonly<Record<ReleaseLine, LineFacts>> = {
   'v1.9': V1_9,
 };
 
+/** Which release of a line is meant: its first or its last patch. */
+export type Patch = 'first' | 'last';
+
 /** All that is known of a release line, each fact with the place where it is written. */
-export function factsOf(line: ReleaseLine): LineFacts {
-  return FACTS[line];
+export function factsOf(line: ReleaseLine, patch: Patch = 'last'): LineFacts {
+  return patch === 'last' ? FACTS[line] : firstPatchOf(FACTS[line]);
 }
 
 /** The lines after a line, oldest first. */

@@ -1,4 +1,4 @@
-/** gRPC's receive limit on both sides. @source grpc-go defaults; wire.md 2 */
+/** gRPC's receive limit on both sides. @source releases.json eras.messageSizeLimits; wire.md 2 */
 const MAX_RECEIVE_BYTES = 4_194_304;
 
 /** gRPC status codes that the emulated peers send or meet. */

@@ -4,7 +4,9 @@ import type { Vmi } from '@virtwire/vm-model';
 import type { CellResult } from '../../cell.ts';
 import type { EmulatedLauncher, RecordedCall } from '../../emulate/api.ts';
 import { factsOf } from '../../emulate/lines/lines.ts';
+import type { Patch } from '../../emulate/lines/lines.ts';
 import { POD_UID, VM } from '../../matrix/test-vmi.ts';
+import type { ReleaseLine } from '../../release-line.ts';
 import type { HandlerScene } from '../handler-scene.ts';
 import { check, difference, PASS } from '../verdicts.ts';
 
@@ -65,9 +67,9 @@ function addInterface(vmi: Vmi): void {
   vmi.spec.networks = [{ name: 'default', pod: {} }];
 }
 
-function checkAttachment(scene: HandlerScene, { request, droppedFields }: RecordedCall): void {
+function checkAttachment(line: ReleaseLine, patch: Patch, { request, droppedFields }: RecordedCall): void {
   const options = request['options'] as { readonly interfaceDomainAttachment?: unknown } | undefined;
-  if (!factsOf(scene.line).launcher.readsInterfaceAttachment.value) {
+  if (!factsOf(line, patch).launcher.readsInterfaceAttachment.value) {
     check(droppedFields.includes('options.8'), 'the attachment of the interface was not sent');
     return;
   }
@@ -88,15 +90,15 @@ function checkRecord({ dirs }: HandlerScene): void {
 }
 
 /** From the hand-over to Running, with what the launcher has to be told. */
-export async function firstStart(scene: HandlerScene): Promise<CellResult> {
-  const launcher = await scene.runVm({}, addInterface);
+export async function firstStart(scene: HandlerScene, patch: Patch = 'last'): Promise<CellResult> {
+  const launcher = await scene.runVm({ patch }, addInterface);
   const [first] = launcher.calls.filter((call) => call.channel === 'cmd');
   check(first?.rpc === 'Info', `the first call was ${first?.rpc}, not Info`);
   check(first.authority === 'localhost', `the authority was ${first.authority}`);
   const [sync] = callsOf(launcher, 'SyncVirtualMachine');
   check(sync !== undefined, 'SyncVirtualMachine was never called');
   checkSync(sync);
-  checkAttachment(scene, sync);
+  checkAttachment(scene.line, patch, sync);
   checkDeadlines(launcher);
   checkRecord(scene);
   check(launcher.state.interfaces.includes('default'), 'the domain has no interface');

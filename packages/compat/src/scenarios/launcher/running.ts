@@ -4,6 +4,7 @@ import type { GuestBehaviour } from '@virtwire/libvirt/fake';
 import type { CellResult } from '../../cell.ts';
 import type { ActionOutcome, EmulatedHandler } from '../../emulate/api.ts';
 import { factsOf } from '../../emulate/lines/lines.ts';
+import type { Patch } from '../../emulate/lines/lines.ts';
 import type { ReleaseLine } from '../../release-line.ts';
 import type { LauncherScene } from '../launcher-scene.ts';
 import { failuresOf } from '../launcher-scene.ts';
@@ -26,9 +27,9 @@ function tapsOf(scene: LauncherScene): readonly string[] {
 }
 
 /** From the first call of the handler to Running, with a network that old handlers say nothing about. */
-export async function firstStart(scene: LauncherScene): Promise<CellResult> {
+export async function firstStart(scene: LauncherScene, patch?: Patch): Promise<CellResult> {
   addInterface(scene);
-  const { handler } = await scene.runVm();
+  const { handler } = await scene.runVm({}, patch);
   check(scene.starts === 1, `the domain was started ${scene.starts} times`);
   check(tapsOf(scene).includes('tap0'), `the interface has no tap: ${tapsOf(scene).join()}`);
   const types = notifyCalls(handler, 'HandleDomainEvent').map(({ request }) => request['eventType']);

@@ -110,6 +110,12 @@ test('a VMI in YAML, from standard input, needs nothing else', async () => {
   expect(out).toContain('<interface type="ethernet">');
 });
 
+test('without a context the node is one of the architecture of the VMI', async () => {
+  const arm = { ...MINIMAL, spec: { ...MINIMAL.spec, architecture: 'arm64' } };
+  const { out } = await virtwireWith(JSON.stringify(arm), '-', '--defaults');
+  expect(out).toContain('<type arch="aarch64" machine="virt">hvm</type>');
+});
+
 test('the program itself prints the same, through a pipe, with nothing added', async () => {
   const name = '037-net-masquerade';
   const stdout = execFileSync('sh', [

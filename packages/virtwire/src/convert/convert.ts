@@ -22,7 +22,9 @@ export interface ConvertInput {
  * @throws {LauncherError} `ConvertFailed` with KubeVirt's message, also when the hotplug ports cannot be counted.
  * @throws {VmModelError} `InvalidVmi` when a claim cannot be a host disk.
  */
-export function convert({ vmi: given, context, options, isToComplete }: ConvertInput): Domain {
+export function convert({ vmi: given, context: stated, options, isToComplete }: ConvertInput): Domain {
+  // Without a word of the node it is one that the VMI fits on.
+  const context = { hostArchitecture: given.spec.architecture ?? 'amd64', ...stated };
   const vmi = isToComplete ? complete(given, context) : given;
   const circumstances = circumstancesFromJson(vmi, context, options ?? nodeOptions(vmi, context));
   const domain = convertVmi(vmi, resolveConverterContext(vmi, circumstances));

@@ -7,25 +7,18 @@ import { cidrOf, firstGlobal } from './addresses.ts';
 import type { Advertiser } from './advertise.ts';
 import { openPodKernel } from './kernel.ts';
 import { hashedNameOf } from './names.ts';
-import type { RouterKernel } from './ports.ts';
-
-/** The outside world; `openKernel` is replaced by tests without a pod. */
-export interface RouterPartDeps {
-  readonly log: Logger;
-  readonly openKernel?: (launcher: Isolation) => RouterKernel;
-}
 
 /**
  * Router advertisements for guests behind masquerade. KubeVirt has none, so that such a guest gets an IPv6 address but no
  * default route. The node agent sends them, since a launcher may not open the raw socket that this takes.
  */
-export function createRouterPart({ log, openKernel = openPodKernel }: RouterPartDeps): RouterPart {
+export function createRouterPart({ log }: { readonly log: Logger }): RouterPart {
   const running = new Map<string, readonly Advertiser[]>();
   return {
     isServing: (uid) => running.has(uid),
     start(vmi, launcher) {
       const { uid } = vmi.metadata;
-      if (!running.has(uid)) running.set(uid, startAll(vmi, launcher, openKernel, log.child(objectFields(vmi))));
+      if (!running.has(uid)) running.set(uid, startAll(vmi, launcher, log.child(objectFields(vmi))));
     },
     stop(uid) {
       for (const advertiser of running.get(uid) ?? []) advertiser[Symbol.dispose]();
@@ -34,13 +27,8 @@ export function createRouterPart({ log, openKernel = openPodKernel }: RouterPart
   };
 }
 
-function startAll(
-  vmi: Vmi,
-  launcher: Isolation,
-  openKernel: (launcher: Isolation) => RouterKernel,
-  log: Logger,
-): readonly Advertiser[] {
-  using kernel = openKernel(launcher);
+function startAll(vmi: Vmi, launcher: Isolation, log: Logger): readonly Advertiser[] {
+  using kernel = openPodKernel(launcher);
   const links = kernel.read().interfaces;
   const started: Advertiser[] = [];
   try {

@@ -275,3 +275,19 @@ function large(): string {
   truncateSync(join(dir, 'large.yaml'), 5 << 20);
   return join(dir, 'large.yaml');
 }
+
+test('secrets and sidecars, which nobody would bring here, are told of', () => {
+  const whole = parse(manifest()) as { metadata: object; spec: object };
+  const annotations = { 'hooks.kubevirt.io/hookSidecars': '[{"image":"hook"}]' };
+  const source = { secret: { secretName: 's' } };
+  const accessCredentials = [{ userPassword: { source, propagationMethod: { qemuGuestAgent: {} } } }];
+  const text = stringify({
+    ...whole,
+    metadata: { ...whole.metadata, annotations },
+    spec: { ...whole.spec, accessCredentials },
+  });
+  expect(problemsOf(text)).toEqual([
+    'DIR/vm.yaml: spec.accessCredentials[0]: secrets need Kubernetes: put users and keys in cloud-init userData',
+    'DIR/vm.yaml: metadata.annotations["hooks.kubevirt.io/hookSidecars"]: sidecars need Kubernetes: leave the annotation out',
+  ]);
+});

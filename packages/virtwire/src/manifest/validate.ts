@@ -95,6 +95,18 @@ function checkNetworks(report: Report, { spec }: Vmi): void {
   if (networks.length > 1) report('spec.networks[1]', 'a node without Kubernetes gives each VM one network');
 }
 
+const SIDECARS_ANNOTATION = 'hooks.kubevirt.io/hookSidecars';
+
+/** What only a cluster can give a VM, and which would be left out without a word. */
+function checkCluster(report: Report, { metadata, spec }: Vmi): void {
+  for (const i of (spec.accessCredentials ?? []).keys()) {
+    report(`spec.accessCredentials[${i}]`, 'secrets need Kubernetes: put users and keys in cloud-init userData');
+  }
+  if (metadata.annotations?.[SIDECARS_ANNOTATION] !== undefined) {
+    report(`metadata.annotations["${SIDECARS_ANNOTATION}"]`, 'sidecars need Kubernetes: leave the annotation out');
+  }
+}
+
 /** Checks what the manifest itself says; files are looked at elsewhere. */
 export function validateVmi(file: string, vmi: Vmi): Problem[] {
   const problems: Problem[] = [];
@@ -102,5 +114,6 @@ export function validateVmi(file: string, vmi: Vmi): Problem[] {
   checkMemory(report, vmi);
   checkDisks(report, vmi);
   checkNetworks(report, vmi);
+  checkCluster(report, vmi);
   return problems;
 }

@@ -64,6 +64,8 @@ export interface EmulatedLauncherOptions {
   /** The pod's `/var/run/kubevirt`, where the notify pipe appears: `<shareDir>/domain-notify-pipe.sock`. */
   readonly shareDir: string;
   readonly podName?: string;
+  /** Whether the launcher has the flag that lets GetVMStats answer. Default false, as in a cluster by default. */
+  readonly collectsStats?: boolean;
   readonly lifeCycle?: LifeCycle;
   readonly faults?: LauncherFaults;
   /** Changes what goes over the wire, to prove that a suite notices. Used by mutants only. */

@@ -2,10 +2,11 @@ import { parseJson, parseVmiJson, type Vmi } from '@virtwire/vm-model';
 
 import type { LauncherFacts } from '../facts/line-facts.ts';
 import type { Fields } from '../schema/release-schema.ts';
-import { GRPC } from '../transport/grpc-frames.ts';
 import { guestFilesystems, guestInfo } from './guest.ts';
-import { ProcessCrash, Refusal, StatusFailure } from './outcome.ts';
+import { ProcessCrash, Refusal } from './outcome.ts';
 import { renderStats } from './stats.ts';
+import { execInGuest, requireAgent, requireNamedDomain } from './guest-programs.ts';
+import { vmStats } from './vm-stats.ts';
 import type { Vm } from './vm.ts';
 import { requireTypes } from './vmi-types.ts';
 import { requireBlockTracking, runBackup } from './vm-backup.ts';
@@ -17,6 +18,7 @@ export interface CmdContext {
   readonly vm: Vm;
   readonly migration: VmMigration;
   readonly podName: string;
+  readonly collectsStats: boolean;
   /** The domain document as the line prints it; empty without a domain. */
   renderDomain(): string;
   /** The target's process is told to end before its domain arrives. */
@@ -151,7 +153,7 @@ const QUERIES: Readonly<Record<string, (context: CmdContext, request: Fields) =>
       vm.isAgentConnected ? guestFilesystems(facts.filesystemsHaveDisks.value) : [],
     ),
   }),
-  Exec: execInGuest,
+  Exec: ({ vm, facts }, request) => execInGuest(vm, facts, request),
   GetQemuVersion: () => ({ version: 'QEMU 10.0.13' }),
   GetSEVInfo: () => {
     throw libvirtError(84, 'Operation not supported: QEMU does not support SEV guest');
@@ -169,10 +171,7 @@ const QUERIES: Readonly<Record<string, (context: CmdContext, request: Fields) =>
     vm.requireDomain();
     return { mime: 'image/png', data: PNG };
   },
-  GetVMStats: () => {
-    // The gate is off by default; nothing else of the launcher depends on it.
-    throw new StatusFailure(GRPC.unknown, 'VMStatsCollector feature gate is not enabled');
-  },
+  GetVMStats: (context, request) => vmStats(context, request, () => domainStats(context)),
 };
 
 const PNG = Buffer.from('89504e470d0a1a0a', 'hex');
@@ -192,30 +191,6 @@ function domainStats({ vm, facts }: CmdContext): Fields {
   const without = facts.statsWithoutDomain.value;
   if (without === 'failure') throw new Refusal('empty DomainStats');
   return { domainStats: without === 'null' ? 'null' : '' };
-}
-
-function requireNamedDomain(vm: Vm, name: unknown): void {
-  if (vm.domain !== undefined && name === vm.name) return;
-  const text = `Domain not found: no domain with matching name '${typeof name === 'string' ? name : ''}'`;
-  throw new StatusFailure(GRPC.unknown, `virError(Code=42, Domain=10, Message='${text}')`);
-}
-
-/** @source wire.md 6 Exec, 11 */
-function execInGuest({ vm, facts }: CmdContext, request: Fields): Fields {
-  requireNamedDomain(vm, request['domainName']);
-  requireAgent(vm);
-  const timeout = request['timeoutSeconds'];
-  if (!(typeof timeout === 'number' && timeout > 0) && facts.crashesOnExecTimeoutZero.value) {
-    throw new ProcessCrash('Exec with a timeout below 1');
-  }
-  const args = (request['Args'] ?? []) as readonly string[];
-  return { exitCode: 0, stdOut: `${args.join(' ')}\n` };
-}
-
-function requireAgent(vm: Vm): void {
-  if (vm.isAgentConnected) return;
-  const text = 'Guest agent is not responding: QEMU guest agent is not connected';
-  throw new StatusFailure(GRPC.unknown, `virError(Code=86, Domain=10, Message='${text}')`);
 }
 
 /** @source wire.md 6 GuestPing */

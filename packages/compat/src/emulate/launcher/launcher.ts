@@ -112,6 +112,7 @@ class Launcher implements EmulatedLauncher {
       vm: this.#vm,
       migration: this.#migration,
       podName: options.podName ?? '',
+      collectsStats: options.collectsStats ?? false,
       renderDomain: () => this.domainJson(),
       exitEarly: () => this.#after(1, () => void this.#end('stopped', undefined)),
     };

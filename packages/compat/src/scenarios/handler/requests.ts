@@ -22,7 +22,7 @@ const ELSEWHERE: readonly CmdRpc[] = [
 /** RPCs whose failure is the answer: no encryption, no changed block tracking, no migration that could be cancelled. */
 const REFUSED: readonly CmdRpc[] = [
   ...(['GetSEVInfo', 'GetLaunchMeasurement', 'InjectLaunchSecret', 'BackupVirtualMachine'] as const),
-  ...(['RedefineCheckpoint', 'GetVMStats', 'CancelVirtualMachineMigration'] as const),
+  ...(['RedefineCheckpoint', 'CancelVirtualMachineMigration'] as const),
 ];
 
 /** gRPC's code of failures that travel as an error. */
@@ -48,7 +48,8 @@ const SPECIAL: Readonly<Partial<Record<CmdRpc, Ask>>> = {
     client.redefineCheckpoint({ vmi: scene.request().vmi, checkpoint: Buffer.from('{"name":"c1"}') }),
   InjectLaunchSecret: (client, scene) =>
     client.injectLaunchSecret({ vmi: scene.request().vmi, options: Buffer.from('{"header":"aA==","secret":"aA=="}') }),
-  Exec: (client) => client.exec({ domainName: domainName(VM.namespace, VM.name), Command: 'ls', timeoutSeconds: 1 }),
+  Exec: (client) => client.exec({ domainName: domainName(VM.namespace, VM.name), Command: 'true', timeoutSeconds: 1 }),
+  GetVMStats: (client) => client.getVMStats({ domainStats: {}, dirtyRate: {}, guestGetTime: {} }),
   GuestPing: (client) => client.guestPing({ domainName: domainName(VM.namespace, VM.name), timeoutSeconds: 1 }),
 };
 
@@ -88,7 +89,7 @@ async function sendIncomplete(client: CmdClient, scene: HandlerScene): Promise<v
  * told apart as one that the launcher is too old for.
  */
 export async function requests(scene: HandlerScene): Promise<CellResult> {
-  const launcher = await scene.runVm({ lifeCycle: { agentMs: 5 } }, letGrow);
+  const launcher = await scene.runVm({ lifeCycle: { agentMs: 5 }, collectsStats: true }, letGrow);
   await scene.until('condition AgentConnected', () => scene.hasCondition('AgentConnected'));
   const client = await scene.connect();
   const missing: string[] = [];

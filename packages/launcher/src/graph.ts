@@ -210,7 +210,11 @@ function domainParts(deps: TrackingDeps, flags: LauncherFlags, metadata: Metadat
   const shared = { libvirt, metadata, paused, mutex, guestTime, parseSpec, onDefine, clock, log };
   const world = deps.migration;
   const migration = createMigrationParts({ ...shared, world, preparation: deps.preparation }, flags);
-  return { lifecycle, sync, mutex, credentials, migration, paused, plugins };
+  const stop = (): void => {
+    credentials.stop();
+    migration.stop();
+  };
+  return { lifecycle, sync, mutex, migration, paused, plugins, stop };
 }
 
 function eventParts(
@@ -378,6 +382,5 @@ export function createGraph(flags: LauncherFlags, paths: LauncherPaths, world: G
     deleteSent: deleted.promise,
     isDeleteTold: () => isDeleteTold,
     isExitingEarly: () => isExitingEarly,
-    stop: () => domain.credentials.stop(),
   };
 }

@@ -169,7 +169,7 @@ test('requests that crash a launcher written in Go get an answer', async () => {
   const deep = `{"spec":${'{"domain":'.repeat(5_000)}${'}'.repeat(5_000)}}`;
   expect((await client.syncVirtualMachine({ vmi: { vmiJson: Buffer.from(deep) } })).ok).toBe(false);
   expect((await client.exec({ domainName: 'x', timeoutSeconds: 0 })).ok).toBe(false);
-  expect((await client.finalizeVirtualMachineMigration({ vmi: launcher.request.vmi })).ok).toBe(false);
+  expect((await client.finalizeVirtualMachineMigration({ vmi: launcher.request.vmi })).ok).toBe(true);
   expect((await client.ping()).ok).toBe(true);
 });
 

@@ -16,7 +16,7 @@ const LIVE_AND_CONFIG = 3;
 export interface FinalizeDeps {
   readonly libvirt: Pick<LibvirtPort, 'lookupDomainByName' | 'getXml' | 'updateDevice'>;
   readonly parseSpec: (xml: string) => DomainSpec;
-  readonly guestTime: GuestTimeSync;
+  readonly guestTime: Pick<GuestTimeSync, 'start'>;
   readonly mutex: Mutex;
   readonly clock: Clock;
 }

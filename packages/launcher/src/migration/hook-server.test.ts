@@ -21,8 +21,8 @@ beforeEach(() => {
   server = createHookServer(socket, log);
 });
 
-afterEach(async () => {
-  await server[Symbol.asyncDispose]();
+afterEach(() => {
+  server.stop();
   rmSync(dir, { recursive: true });
 });
 

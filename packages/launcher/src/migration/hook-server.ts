@@ -1,4 +1,4 @@
-import { rm } from 'node:fs/promises';
+import { rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import type { Server, Socket } from 'node:net';
 import type { Logger } from '@virtwire/telemetry';
@@ -13,13 +13,15 @@ const END_OF_DOMAIN = /<\/domain>\s*$/;
 export type DomainEdit = (xml: string) => Promise<string>;
 
 /** Answers libvirt's hook on a migration target. */
-export interface HookServer extends AsyncDisposable {
+export interface HookServer {
   /**
    * Listens for the one call of the next migration; a server that waits already takes the new edit.
    *
    * @throws {LauncherError} `MigrationFailed` when it cannot listen
    */
   start(edit: DomainEdit): Promise<void>;
+  /** Listens no more, and removes the socket. */
+  stop(): void;
 }
 
 /** The request ends with the domain, or where the client writes no more. */
@@ -49,16 +51,16 @@ export function createHookServer(socketPath: string, log: Logger): HookServer {
   let server: Server | undefined;
   let edit: DomainEdit = (xml) => Promise.resolve(xml);
 
-  async function stop(): Promise<void> {
+  function stop(): void {
     const old = server;
     server = undefined;
     if (old === undefined) return;
     old.close();
-    await rm(socketPath, { force: true });
+    rmSync(socketPath, { force: true });
   }
 
   async function serve(socket: Socket): Promise<void> {
-    await stop();
+    stop();
     try {
       const answer = await edit(await readRequest(socket));
       await new Promise<void>((resolve) => socket.end(answer, resolve));
@@ -79,7 +81,7 @@ export function createHookServer(socketPath: string, log: Logger): HookServer {
         else socket.destroy();
       });
       try {
-        await rm(socketPath, { force: true });
+        rmSync(socketPath, { force: true });
         await new Promise<void>((resolve, reject) => {
           created.once('error', reject);
           created.listen(socketPath, resolve);
@@ -91,6 +93,6 @@ export function createHookServer(socketPath: string, log: Logger): HookServer {
       created.unref();
       server = created;
     },
-    [Symbol.asyncDispose]: stop,
+    stop,
   };
 }

@@ -66,6 +66,8 @@ export interface MigrationParts {
    * for its libvirt, which still has to tell the source's of the failure.
    */
   settle(): Promise<void>;
+  /** Ends what listens for migrations. */
+  stop(): void;
 }
 
 /** Creates what migrates the VM of a launcher, as its source and as its target. */
@@ -96,5 +98,11 @@ export function createMigrationParts(deps: MigrationPartsDeps, flags: LauncherFl
     if (source.isActive()) await within(clock, RESULT_LIMIT_MS, source.settled());
     else if (record.isRunning()) await clock.sleep(FAREWELL_MS);
   }
-  return { source, target, settle, finalize: (vmi, migrations) => finalizeMigration(finalizeDeps, vmi, migrations) };
+  return {
+    source,
+    target,
+    settle,
+    stop: () => target.stop(),
+    finalize: (vmi, migrations) => finalizeMigration(finalizeDeps, vmi, migrations),
+  };
 }

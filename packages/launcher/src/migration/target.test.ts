@@ -26,8 +26,8 @@ beforeEach(() => {
   targets = [];
 });
 
-afterEach(async () => {
-  for (const target of targets) await target[Symbol.asyncDispose]();
+afterEach(() => {
+  for (const target of targets) target.stop();
   rmSync(dir, { recursive: true });
 });
 
@@ -53,7 +53,7 @@ function world(changes: Partial<MigrationTargetDeps> = {}) {
       },
       record: createMigrationRecord(metadata, createFakeClock(0)),
       ...{ metadata, paused, pluggedDisks: createPluggedDisks(dir) },
-      hookServer: { start: step('hook'), [Symbol.asyncDispose]: () => Promise.resolve() },
+      hookServer: { start: step('hook'), stop: () => undefined },
       readPodCpuSet: () => Promise.resolve([0]),
       onDefine: async (_vmi, spec) => {
         await step('define')();

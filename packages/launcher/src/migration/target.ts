@@ -59,7 +59,9 @@ export interface MigrationTargetConfig {
 }
 
 /** The target of a migration of this launcher's VM. */
-export interface MigrationTarget extends AsyncDisposable {
+export interface MigrationTarget {
+  /** Ends what listens. */
+  stop(): void;
   /**
    * Prepares the pod for the VM, in full at each call (FM-8.2).
    *
@@ -113,10 +115,10 @@ class PodMigrationTarget implements MigrationTarget {
     paused.add(vmi.metadata.uid);
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
+  stop(): void {
     for (const proxy of this.#proxies) proxy.close();
     this.#proxies = [];
-    await this.#deps.hookServer?.[Symbol.asyncDispose]();
+    this.#deps.hookServer?.stop();
   }
 
   async #startHookServer(vmi: Vmi, wanted: DomainSpec, options: SyncOptions | undefined): Promise<void> {

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { unwrap } from '@virtwire/shared-proto';
@@ -98,6 +98,43 @@ describe.runIf(hasGuest)('sidecars as processes of their own (scripts/guest/buil
     expect(readFileSync(join(pod.root, 'third-told'), 'utf8')).toBe('third');
     expect(existsSync(join(pod.root, 'second-told'))).toBe(false);
   });
+});
+
+test('a VM starts when its sidecar does not fail any more', { timeout: 120_000 }, async () => {
+  await using pod = await startLauncherPod([...FLAGS, '1']);
+  const marker = join(pod.root, 'word');
+  const args = [
+    '-C',
+    '@virtwire/source',
+    PROGRAM,
+    join(pod.root, 'kubevirt-hooks/a/a.sock'),
+    'v1alpha3',
+    'word',
+    marker,
+  ];
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'inherit'] });
+  try {
+    await pod.ear.open();
+    await pod.waitUntilReady();
+    using client = await pod.connect();
+    const { spec, ...rest } = createVmi({ name: 'vm1', uid: UID });
+    const devices = { ...spec.domain.devices, disks };
+    const small = { ...rest, spec: { ...spec, domain: { ...spec.domain, devices }, volumes: vmi.spec.volumes } };
+    const failure = async (): Promise<string | undefined> => {
+      const result = await client.syncVirtualMachine(requestOf(small), PATIENT);
+      return result.ok ? undefined : result.error.detail;
+    };
+    for (const call of ['PreCloudInitIso', 'OnDefineDomain']) writeFileSync(`${marker}-breaks-${call}`, '');
+    const text = 'rpc error: code = Unknown desc =';
+    expect(await failure()).toBe(`PreCloudInitIso hook failed: ${text} PreCloudInitIso was told to fail`);
+    rmSync(`${marker}-breaks-PreCloudInitIso`);
+    expect(await failure()).toBe(`${text} OnDefineDomain was told to fail`);
+    rmSync(`${marker}-breaks-OnDefineDomain`);
+    expect(await failure()).toBeUndefined();
+    await pod.ear.hear('Running', (e) => e.domain.Status.Status === 'Running');
+  } finally {
+    child.kill('SIGKILL');
+  }
 });
 
 test('a launcher without its sidecars ends with the reason', { timeout: 60_000 }, async () => {

@@ -1,4 +1,4 @@
-import { chmodSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, writeFileSync } from 'node:fs';
 import { infoMethod, serveSidecar, textOfField } from '../../src/testing/hook-sidecar.ts';
 import type { SidecarMethods } from '../../src/testing/hook-sidecar.ts';
 import { writeFields } from '../../src/testing/protobuf-fields.ts';
@@ -7,8 +7,14 @@ import { writeFields } from '../../src/testing/protobuf-fields.ts';
  * A hook sidecar, or that of a plugin, as a process. Usage: sidecar-process.ts SOCKET VERSION WORD MARKER.
  *
  * It adds WORD to the kernel's command line and to cloud-init's user data, and makes the file MARKER when the VM has ended.
+ * A call fails while there is a file MARKER-breaks-CALL.
  */
 const [socketPath = '', version = '', word = '', marker = ''] = process.argv.slice(2);
+
+/** Fails a call that is to fail. */
+function check(call: string): void {
+  if (existsSync(`${marker}-breaks-${call}`)) throw new Error(`${call} was told to fail`);
+}
 
 const addWord = (xml: string): string => xml.replace('</cmdline>', ` ${word}</cmdline>`);
 
@@ -22,8 +28,12 @@ const methods: SidecarMethods = {
       ...(version === 'v1alpha3' ? [['Shutdown', 0] as const] : []),
     ],
   ),
-  [`${callbacks}/OnDefineDomain`]: (request) => writeFields([1, addWord(textOfField(request, 1))]),
+  [`${callbacks}/OnDefineDomain`](request) {
+    check('OnDefineDomain');
+    return writeFields([1, addWord(textOfField(request, 1))]);
+  },
   [`${callbacks}/PreCloudInitIso`](request) {
+    check('PreCloudInitIso');
     const data = JSON.parse(textOfField(request, 3)) as { UserData: string };
     return writeFields([3, JSON.stringify({ ...data, UserData: `${data.UserData}${word}\n` })]);
   },

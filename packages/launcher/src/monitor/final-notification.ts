@@ -1,5 +1,6 @@
 import type { Logger } from '@virtwire/telemetry';
 import type { Clock } from '../config/clock.ts';
+import { TOO_LATE, within } from '../config/within.ts';
 import { textOf } from '../errors.ts';
 
 const WAIT_MS = 15_000;
@@ -14,14 +15,6 @@ export interface FinalNotificationDeps {
   readonly kill: () => Promise<void>;
 }
 
-async function within(clock: Clock, ms: number, event: Promise<unknown>): Promise<boolean> {
-  const timer = new AbortController();
-  const timedOut = clock.sleep(ms, timer.signal).then(() => false);
-  const came = await Promise.race([event.then(() => true), timedOut]);
-  timer.abort();
-  return came;
-}
-
 /**
  * Gives the handler time to learn that the domain is gone, then exits whatever comes of it (FM-2.11).
  *
@@ -30,13 +23,13 @@ async function within(clock: Clock, ms: number, event: Promise<unknown>): Promis
 export async function waitForFinalNotification(deps: FinalNotificationDeps): Promise<void> {
   const { clock, log } = deps;
   log.info('Waiting on final notifications to be sent to virt-handler.');
-  if (await within(clock, WAIT_MS, deps.isDeleteSent)) {
+  if ((await within(clock, WAIT_MS, deps.isDeleteSent)) !== TOO_LATE) {
     log.info('Final Delete notification sent');
     return;
   }
   log.info('Timed out waiting for final delete notification. Attempting to kill domain');
   await deps.kill().catch((caught: unknown) => log.error(`Unable to kill the domain: ${textOf(caught)}`));
-  if (await within(clock, WAIT_AFTER_KILL_MS, deps.isDeleteSent)) {
+  if ((await within(clock, WAIT_AFTER_KILL_MS, deps.isDeleteSent)) !== TOO_LATE) {
     log.info('Final Delete notification sent after calling kill.');
     return;
   }

@@ -1,5 +1,6 @@
 import type { Logger } from '@virtwire/telemetry';
 import type { Clock } from '../config/clock.ts';
+import { TOO_LATE, within } from '../config/within.ts';
 import { LauncherError, textOf } from '../errors.ts';
 
 /** How long libvirt may take; a pod is killed 15 s after its grace period. */
@@ -21,15 +22,8 @@ export interface ForceDeps {
  * @throws {LauncherError} `LibvirtUnavailable` when there is no answer within 5 s; else what libvirt said
  */
 export async function killInTime({ clock, kill }: Pick<ForceDeps, 'clock' | 'kill'>): Promise<void> {
-  const timer = new AbortController();
-  const tooLate = clock.sleep(LIBVIRT_LIMIT_MS, timer.signal).then(() => {
-    throw new LauncherError('LibvirtUnavailable', `no answer within ${String(LIBVIRT_LIMIT_MS / 1_000)} s`);
-  });
-  // Whichever comes last is nobody's concern any more.
-  tooLate.catch(() => undefined);
-  const killing = kill();
-  killing.catch(() => undefined);
-  await Promise.race([killing, tooLate]).finally(() => timer.abort());
+  if ((await within(clock, LIBVIRT_LIMIT_MS, kill())) !== TOO_LATE) return;
+  throw new LauncherError('LibvirtUnavailable', `no answer within ${String(LIBVIRT_LIMIT_MS / 1_000)} s`);
 }
 
 /**

@@ -1,6 +1,7 @@
 import type { Logger } from '@virtwire/telemetry';
 import { renderDuration } from '@virtwire/vm-model';
 import type { Clock } from '../config/clock.ts';
+import { within } from '../config/within.ts';
 import { LauncherError, textOf } from '../errors.ts';
 import type { DomainRef } from '../domain/libvirt-port.ts';
 import type { Nudge } from './nudge.ts';
@@ -63,11 +64,7 @@ export async function waitForDomain(
 }
 
 async function hasDomain(deps: WaitForDomainDeps): Promise<boolean> {
-  const timer = new AbortController();
-  const timedOut = deps.clock.sleep(LOOK_LIMIT_MS, timer.signal).then(() => false);
-  const found = await Promise.race([look(deps), timedOut]);
-  timer.abort();
-  return found;
+  return (await within(deps.clock, LOOK_LIMIT_MS, look(deps))) === true;
 }
 
 async function look(deps: WaitForDomainDeps): Promise<boolean> {

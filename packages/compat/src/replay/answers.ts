@@ -4,24 +4,26 @@ import { join } from 'node:path';
 import { CMD_RPC_NAMES, CMD_RPCS, cmdV1, connectCmd } from '@virtwire/shared-proto';
 import type { CmdClient, CmdRpc } from '@virtwire/shared-proto';
 import { dialGrpc } from '../emulate/transport/grpc-client.ts';
-import type { GrpcConnection, RawAnswer } from '../emulate/transport/grpc-client.ts';
 import { serveGrpc } from '../emulate/transport/grpc-server.ts';
+import type { VmIdentity } from '../emulate/api.ts';
 import { startEmulatedHandler } from '../emulate/handler/handler.ts';
 import { startEmulatedLauncher } from '../emulate/launcher/launcher.ts';
-import { startOurLauncher } from '../matrix/our-launcher.ts';
 import { startOurHandler } from '../matrix/our-handler.ts';
 import { HandlerScene } from '../scenarios/handler-scene.ts';
-import { LauncherScene } from '../scenarios/launcher-scene.ts';
+import { VM } from '../matrix/test-vmi.ts';
 import type { Capture } from './captures.ts';
+import { documentsOf } from './documents.ts';
+import { compareAnswers, type Verdict } from './equivalence.ts';
+import { LauncherSession } from './launcher-session.ts';
+import { stateAfter, stateBefore, UNKNOWN_STATE } from './recorded-state.ts';
 
 const CALL_LIMIT_MS = 10_000;
 const CMD_PREFIX = '/kubevirt.cmd.v1.Cmd/';
 const INFO_BYTES = Buffer.from('0a0101', 'hex');
 /** Codes of calls that never came to an answer: the launcher crashed, or took too long. */
 const NO_ANSWER: readonly number[] = [1, 4, 14];
-/** RPCs that answer failures with code 2: whether they fail depends on the guest. */
-const STATE_CODES: readonly string[] = ['Exec', 'GuestPing', 'GetVMStats'];
-const NO_VMI = 'No valid vmi object present in command server request';
+/** Names that become parts of paths. */
+const NAME = /^[a-z0-9]([-.a-z0-9]{0,61}[a-z0-9])?$/;
 
 const rpcOf = ({ method }: Capture): string => method.slice(method.lastIndexOf('/') + 1);
 const bytesOf = (base64: string | undefined): Buffer => Buffer.from(base64 ?? '', 'base64');
@@ -46,47 +48,54 @@ function refusalOf(bytes: Uint8Array, type: string): string | undefined {
   return response === undefined || response.success ? undefined : response.message;
 }
 
-function launcherProblem(capture: Capture, answer: RawAnswer): string | undefined {
-  const { code } = capture.grpcStatus;
-  const rpc = rpcOf(capture);
-  if (NO_ANSWER.includes(answer.code)) return `our launcher gave no answer: code ${answer.code} ${answer.details}`;
-  // A launcher written in Go may have crashed, and a younger one has RPCs that an old one lacks.
-  if (NO_ANSWER.includes(code) || (code === 12 && isRpc(rpc))) return undefined;
-  if (STATE_CODES.includes(rpc) && [0, 2].includes(code) && [0, 2].includes(answer.code)) return undefined;
-  if (answer.code !== code) return `code ${answer.code} (${answer.details}) instead of ${code}`;
-  const type = capture.response?.type ?? '';
-  if (code !== 0 || !type.startsWith('kubevirt.cmd.v1.')) return undefined;
-  const recorded = refusalOf(bytesOf(capture.response?.base64), type);
-  const ours = refusalOf(answer.bytes, type);
-  // Other refusals depend on the state of a guest, which is not replayed.
-  const isBadRequest = recorded === NO_VMI || ours === NO_VMI;
-  if (!isBadRequest || (recorded === undefined) === (ours === undefined)) return undefined;
-  return `answered ${ours ?? 'success'} instead of ${recorded ?? 'success'}`;
+/** Who the VM of a scenario is, by the first request that tells; a VM of our own when none does. */
+function identityOf(captures: readonly Capture[]): VmIdentity {
+  for (const capture of captures) {
+    const vmi = documentsOf(capture).find(({ field }) => field === 'VMI.vmiJson');
+    const found = vmi && namesIn(vmi.text);
+    if (found !== undefined) return found;
+  }
+  return VM;
 }
 
-/** Our launcher as the one that recorded handlers call. */
-export async function launcherCheck(): Promise<AnswerCheck> {
-  const scene = new LauncherScene(sceneDeps(), startOurLauncher);
-  let launcher = await scene.startLauncher();
-  let connection: GrpcConnection = await dialGrpc(scene.cmdSocket, { authority: 'localhost', userAgent: 'replay' });
-  return {
-    async problem(capture) {
-      // A recorded deletion ends the launcher, as it has to.
-      if (launcher.hasEnded || !connection.isOpen) {
-        connection[Symbol.dispose]();
-        launcher = await scene.startLauncher();
-        connection = await dialGrpc(scene.cmdSocket, { authority: 'localhost', userAgent: 'replay' });
-      }
-      // Whatever the recorded request does to a VM is not done to this launcher.
-      if (/\/(Kill|Delete)VirtualMachine$/.test(capture.method)) return undefined;
-      const answer = await connection.call(capture.method, bytesOf(capture.request.base64), CALL_LIMIT_MS);
-      return launcherProblem(capture, answer);
-    },
-    async [Symbol.asyncDispose]() {
-      connection[Symbol.dispose]();
-      await scene[Symbol.asyncDispose]();
-    },
-  };
+function namesIn(text: string): VmIdentity | undefined {
+  try {
+    const { metadata } = JSON.parse(text) as { readonly metadata?: Partial<VmIdentity> };
+    const { namespace, name, uid } = metadata ?? {};
+    const isWhole = [namespace, name, uid].every((word) => typeof word === 'string' && NAME.test(word));
+    return isWhole ? (metadata as VmIdentity) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+const wasRefused = ({ response }: Capture): boolean =>
+  response !== undefined && refusalOf(bytesOf(response.base64), response.type) !== undefined;
+
+/**
+ * Our launcher as the one that the handler of a scenario called: one launcher and one VM for the scenario, brought into
+ * the state that was recorded before each call, which is then made with the recorded bytes. Disks and networks of the
+ * recorded machine are not here, so a sync that succeeded is made with a VMI of the same names that needs none.
+ *
+ * @param scenario its calls and events, in their order.
+ */
+export async function launcherVerdicts(scenario: readonly Capture[]): Promise<ReadonlyMap<Capture, Verdict>> {
+  const verdicts = new Map<Capture, Verdict>();
+  await using session = new LauncherSession(identityOf(scenario));
+  let state = UNKNOWN_STATE;
+  for (const capture of scenario) {
+    if (capture.channel === 'cmd') {
+      const before = stateBefore(state, capture);
+      const isAligned = await session.align(before);
+      const isSync = rpcOf(capture) === 'SyncVirtualMachine' && capture.grpcStatus.code === 0 && !wasRefused(capture);
+      const answer = isSync
+        ? await session.sync(state.domain === 'none' ? 'Scheduled' : 'Running')
+        : await session.call(capture.method, bytesOf(capture.request.base64));
+      verdicts.set(capture, compareAnswers(capture, answer, before, isAligned));
+    }
+    state = stateAfter(stateBefore(state, capture), capture);
+  }
+  return verdicts;
 }
 
 function requestOf(rpc: CmdRpc, { request }: Capture): Record<string, unknown> {

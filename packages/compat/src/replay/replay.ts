@@ -1,6 +1,6 @@
 import type { Capture } from './captures.ts';
-import { clientCheck, handlerCheck, launcherCheck } from './answers.ts';
-import type { AnswerCheck } from './answers.ts';
+import { dirname } from 'node:path';
+import { type AnswerCheck, clientCheck, handlerCheck, launcherVerdicts } from './answers.ts';
 import { sampleProblem } from './codec.ts';
 import { connectionProblems } from './connections.ts';
 import { recordProblems } from './records.ts';
@@ -17,8 +17,10 @@ export interface ReplayResult {
   readonly messages: number;
   readonly samples: number;
   readonly connections: number;
-  /** Calls that our launcher answered, answers that our client read, events that our handler took. */
+  /** Answers of our launcher and handler that were compared, and recorded answers that our client read. */
   readonly answers: number;
+  /** Answers that nobody can compare, or that differ as they have to, by reason. */
+  readonly open: Readonly<Record<string, number>>;
   readonly problems: readonly ReplayProblem[];
 }
 
@@ -36,6 +38,27 @@ async function answerProblems(
   return problems;
 }
 
+/** Plays every scenario against a launcher of its own. */
+async function launcherResult(
+  captures: readonly Capture[],
+): Promise<{ readonly problems: readonly ReplayProblem[]; readonly open: Readonly<Record<string, number>> }> {
+  const scenarios = Map.groupBy(captures, ({ path }) => dirname(path));
+  const problems: ReplayProblem[] = [];
+  const open: Record<string, number> = {};
+  for (const [folder, scenario] of scenarios) {
+    if (scenario.every(({ channel }) => channel !== 'cmd')) continue;
+    try {
+      for (const [{ path }, verdict] of await launcherVerdicts(scenario)) {
+        if (verdict.kind === 'different') problems.push({ path, problem: verdict.problem });
+        if (verdict.kind === 'open') open[verdict.reason] = (open[verdict.reason] ?? 0) + 1;
+      }
+    } catch (caught) {
+      problems.push({ path: folder, problem: `it cannot be played: ${String(caught)}` });
+    }
+  }
+  return { problems, open };
+}
+
 /**
  * Plays recorded traffic against our side: every message has to decode and come back equal when it is encoded,
  * connections have to hold the recorded calls, and every call has to get an answer that is equivalent to the recorded one.
@@ -44,6 +67,7 @@ export async function replay(recordings: Recordings): Promise<ReplayResult> {
   const { captures, samples, connections, flaws } = recordings;
   const cmd = captures.filter(({ channel }) => channel === 'cmd');
   const notify = captures.filter(({ channel }) => channel === 'notify');
+  const launcher = await launcherResult(captures);
   const problems = [
     ...flaws,
     ...recordProblems(captures),
@@ -52,10 +76,13 @@ export async function replay(recordings: Recordings): Promise<ReplayResult> {
       const problem = sampleProblem(sample);
       return problem === undefined ? [] : [{ path: sample.path, problem }];
     }),
-    ...(await answerProblems(cmd, launcherCheck)),
+    ...launcher.problems,
     ...(await answerProblems(cmd, clientCheck)),
     ...(await answerProblems(notify, handlerCheck)),
   ];
-  const answers = 2 * cmd.length + notify.length;
-  return { messages: captures.length, samples: samples.length, connections: connections.length, answers, problems };
+  const openCount = Object.values(launcher.open).reduce((sum, count) => sum + count, 0);
+  return {
+    ...{ messages: captures.length, samples: samples.length, connections: connections.length },
+    ...{ answers: 2 * cmd.length + notify.length - openCount, open: launcher.open, problems },
+  };
 }

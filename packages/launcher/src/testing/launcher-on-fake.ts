@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startFakeDaemon } from '@virtwire/libvirt/fake';
-import type { FakeDaemon } from '@virtwire/libvirt/fake';
+import type { FakeDaemon, FakeDaemonOptions } from '@virtwire/libvirt/fake';
 import { connectCmd, serveNotify, vmiRequest } from '@virtwire/shared-proto';
 import type { CmdClient } from '@virtwire/shared-proto';
 import { createLogger } from '@virtwire/telemetry';
@@ -79,9 +79,10 @@ function daemonsOn(daemon: FakeDaemon): RunningDaemons {
 export async function startLauncherOnFake(
   extraFlags: readonly string[] = [],
   env: NodeJS.ProcessEnv = {},
+  guest: NonNullable<FakeDaemonOptions['guest']> = {},
 ): Promise<LauncherOnFake> {
   const root = mkdtempSync(join(tmpdir(), 'virtwire-launcher-fake-'));
-  const daemon = await startFakeDaemon({ uri: 'qemu:///session' });
+  const daemon = await startFakeDaemon({ uri: 'qemu:///session', guest });
   const flags = flagsFor(root, extraFlags);
   const paths = launcherPaths(flags);
   ensureDirectories(flags);

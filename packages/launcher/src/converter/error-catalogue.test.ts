@@ -124,7 +124,6 @@ test.each<[message: string, change: ConversionChange]>([
     'vGPU live migration requires LibvirtHooksServerAndClient feature gate for vmi vm',
     { domain: { devices: { gpus: GPUS.slice(0, 1) } }, ...VGPU },
   ],
-  ["watchdog w can't be mapped, no watchdog type specified", { domain: { devices: { watchdog: { name: 'w' } } } }],
   [
     'failed to create hostdevice for s: failed to interpret the guest PCI address: failed to parse pci address x',
     sriovAt('x'),

@@ -1,4 +1,4 @@
-import { chownSync, mkdirSync, writeFileSync } from 'node:fs';
+import { chownSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { runTool } from '@virtwire/host';
 import { unwrap } from '@virtwire/shared-proto';
@@ -23,6 +23,7 @@ const bare = createVmi({ name: 'vm1', uid: UID, withGuest: true });
 /** What a running VM has beside its drive. */
 interface Devices {
   readonly medium?: string;
+  readonly disk?: string;
   readonly nic?: { readonly state?: string };
   readonly phase?: string;
   readonly hasAgent?: boolean;
@@ -33,25 +34,30 @@ interface VmiJson {
   status: { phase?: string; volumeStatus?: object[]; interfaces?: object[]; conditions?: object[] };
 }
 
-function vmiWith({ medium, nic, phase = 'Running', hasAgent = false }: Devices): Vmi {
+function vmiWith({ medium, disk, nic, phase = 'Running', hasAgent = false }: Devices): Vmi {
   const vmi = JSON.parse(renderVmiJson(bare)) as VmiJson;
   vmi.status.phase = phase;
   const { devices } = vmi.spec.domain;
-  devices.disks = [{ name: 'drive', cdrom: { bus: 'scsi' } }];
-  if (medium !== undefined) {
-    const claim = { claimName: medium, capacity: { storage: '1Mi' }, requests: { storage: '1Mi' } };
-    devices.disks = [{ name: medium, cdrom: { bus: 'scsi' } }];
-    vmi.spec.volumes = [{ name: medium, persistentVolumeClaim: { claimName: medium, hotpluggable: true } }];
-    vmi.status.volumeStatus = [
-      {
-        name: medium,
-        target: '',
-        phase: 'Ready',
-        hotplugVolume: { attachPodName: 'hp', attachPodUID: 'u1' },
-        persistentVolumeClaimInfo: { ...claim, volumeMode: 'Filesystem', accessModes: ['ReadWriteOnce'] },
-      },
-    ];
-  }
+  devices.disks = [{ name: medium ?? 'drive', cdrom: { bus: 'scsi' } }];
+  if (disk !== undefined) devices.disks.push({ name: disk, disk: { bus: 'virtio' } });
+  const volumes = [medium, disk].filter((name) => name !== undefined);
+  vmi.spec.volumes = volumes.map((name) => ({
+    name,
+    persistentVolumeClaim: { claimName: name, hotpluggable: true },
+  }));
+  vmi.status.volumeStatus = volumes.map((name) => ({
+    name,
+    target: '',
+    phase: 'Ready',
+    hotplugVolume: { attachPodName: 'hp', attachPodUID: 'u1' },
+    persistentVolumeClaimInfo: {
+      claimName: name,
+      capacity: { storage: '1Mi' },
+      requests: { storage: '1Mi' },
+      volumeMode: 'Filesystem',
+      accessModes: ['ReadWriteOnce'],
+    },
+  }));
   if (nic !== undefined) {
     devices.interfaces = [{ name: 'blue', bridge: {}, macAddress: MAC, ...nic }];
     vmi.spec.networks = [{ name: 'blue', multus: { networkName: 'blue-net' } }];
@@ -72,7 +78,7 @@ async function providePodNetwork(pod: LauncherPod): Promise<void> {
   writeFileSync(file, JSON.stringify({ Name: POD_LINK, IPAMDisabled: true }));
 }
 
-function provideMedium(pod: LauncherPod, name: string): void {
+function provideImage(pod: LauncherPod, name: string): void {
   const dir = join(pod.shareDir, 'hotplug-disks');
   mkdirSync(dir, { recursive: true });
   const image = Buffer.alloc(1 << 20);
@@ -98,7 +104,7 @@ describe.runIf(hasGuest)('devices of a running guest (scripts/guest/build.sh)', 
     pod = await startLauncherPod(['--name', 'vm1', '--namespace', 'default', '--uid', UID]);
     started.pod = pod;
     provideKernel(pod);
-    for (const medium of ['one', 'two']) provideMedium(pod, medium);
+    for (const image of ['one', 'two', 'data']) provideImage(pod, image);
     await pod.ear.open();
     await pod.waitUntilReady();
     await providePodNetwork(pod);
@@ -122,6 +128,18 @@ describe.runIf(hasGuest)('devices of a running guest (scripts/guest/build.sh)', 
     await expect.poll(label, POLL).toBe('medium two');
     await sync({});
     await expect.poll(label, POLL).toMatch(/No medium/);
+  });
+
+  test('a virtio disk is plugged in, read and written, and unplugged', async () => {
+    const disks = () => inGuest('ls /sys/block | grep vd');
+    expect(await disks()).toBe('');
+    await sync({ disk: 'data' });
+    await expect.poll(disks, POLL).toBe('vda');
+    expect(await inGuest('head -c 11 /dev/vda')).toBe('medium data');
+    await inGuest('echo written | dd of=/dev/vda conv=notrunc,fsync 2>/dev/null');
+    await sync({});
+    await expect.poll(disks, POLL).toBe('');
+    expect(readFileSync(join(pod.shareDir, 'hotplug-disks/data.img')).subarray(0, 7).toString()).toBe('written');
   });
 
   test('a network card is plugged in with its MAC and MTU', async () => {
@@ -149,7 +167,7 @@ describe.runIf(hasGuest)('devices of a running guest (scripts/guest/build.sh)', 
   const bootId = () => inGuest('cat /proc/sys/kernel/random/boot_id');
   const untilBootedAnew = (before: string) =>
     expect
-      .poll(bootId, { timeout: 120_000, interval: 500 })
+      .poll(bootId, { timeout: 200_000, interval: 500 })
       .toSatisfy((id: string) => /^[0-9a-f-]{36}$/.test(id) && id !== before);
 
   test.each([

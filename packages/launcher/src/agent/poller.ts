@@ -2,7 +2,8 @@ import type { Logger } from '@virtwire/telemetry';
 import type { Clock } from '../config/clock.ts';
 import type { LibvirtPort } from '../domain/libvirt-port.ts';
 import { textOf } from '../errors.ts';
-import { GUEST_INFO, parseGuestInfoParams } from './parse-guest-info.ts';
+import { createGuestInfoQuestion } from './guest-info-question.ts';
+import { GUEST_INFO } from './parse-guest-info.ts';
 import { parseFsFreezeReply, parseFsInfoReply, parseGuestInfoReply } from './parse-reply.ts';
 import type { AgentStore, ShownAgentFacts } from './store.ts';
 import type { AgentFacts } from './types.ts';
@@ -67,19 +68,31 @@ async function limitAnswers({ libvirt, log }: AgentPollerDeps, domainName: strin
   }
 }
 
-async function ask(deps: AgentPollerDeps, domainName: string, worker: Worker): Promise<AgentFacts | undefined> {
+/** What a worker asks; undefined for an answer that fails or cannot be read. */
+function questionOf(deps: AgentPollerDeps, domainName: string, worker: Worker): () => Promise<AgentFacts | undefined> {
   const { libvirt, log } = deps;
-  try {
-    const domain = await libvirt.lookupDomainByName(domainName);
-    if ('types' in worker) return parseGuestInfoParams(await libvirt.guestInfo(domain, worker.types), worker.types);
-    const reply = await libvirt.agentCommand(domain, JSON.stringify({ execute: worker.command }));
-    const facts = worker.parse(reply);
-    if (facts === undefined) log.debug({ command: worker.command }, 'Cannot parse guest agent reply');
-    return facts;
-  } catch (caught) {
-    if ('types' in worker) log.debug(`Fetching guest info failed: ${textOf(caught)}`);
-    return undefined;
+  if ('types' in worker) {
+    const question = createGuestInfoQuestion(libvirt, worker.types);
+    return async () => {
+      try {
+        return await question.ask(domainName);
+      } catch (caught) {
+        log.debug(`Fetching guest info failed: ${textOf(caught)}`);
+        return undefined;
+      }
+    };
   }
+  const { command, parse } = worker;
+  return async () => {
+    try {
+      const domain = await libvirt.lookupDomainByName(domainName);
+      const facts = parse(await libvirt.agentCommand(domain, JSON.stringify({ execute: command })));
+      if (facts === undefined) log.debug({ command }, 'Cannot parse guest agent reply');
+      return facts;
+    } catch {
+      return undefined;
+    }
+  };
 }
 
 async function runWorker(
@@ -90,9 +103,10 @@ async function runWorker(
 ): Promise<void> {
   let intervalMs = 0;
   let dueMs = 0;
+  const ask = questionOf(deps, domainName, worker);
   const isStopped = (): boolean => signal.aborted;
   while (!isStopped()) {
-    const facts = await ask(deps, domainName, worker);
+    const facts = await ask();
     if (isStopped()) return;
     for (const shown of facts === undefined ? [] : deps.store.merge(facts)) await deps.onUpdate(shown);
     const nextMs = Math.min(intervalMs === 0 ? FIRST_INTERVAL_MS : intervalMs * 2, worker.maxMs);

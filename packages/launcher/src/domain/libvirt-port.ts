@@ -125,6 +125,7 @@ export interface LibvirtPort {
 
 /** libvirt's error codes that decide something here. */
 export const LIBVIRT_ERROR = {
+  internal: 1,
   noDomain: 42,
   operationInvalid: 55,
   argumentUnsupported: 74,

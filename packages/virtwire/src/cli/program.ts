@@ -4,7 +4,6 @@ import { errorText, VirtwireError } from '../errors.ts';
 import { DEFAULT_STATE_DIR, nodeLayout } from '../state/layout.ts';
 import type { NodeLayout } from '../state/layout.ts';
 import type { ConsoleInput } from './console.ts';
-import { convertCommand } from './convert-command.ts';
 import { doctor } from './doctor-command.ts';
 import { EXIT, EXIT_HELP, exitCodeOf } from './exit-codes.ts';
 import { openConsole, pauseVm, stopVm, unpauseVm } from './lifecycle-commands.ts';
@@ -102,7 +101,7 @@ function changingCommands({ output, input, signals }: CliProcess): readonly Comm
 }
 
 /** Commands that only look. */
-function lookingCommands({ output, standardInput }: CliProcess): readonly CommandSpec[] {
+function lookingCommands({ output }: CliProcess): readonly CommandSpec[] {
   const look = (layout: NodeLayout, options: Options): LookRequest => ({ layout, json: options.json === true, output });
   return [
     {
@@ -133,34 +132,41 @@ function lookingCommands({ output, standardInput }: CliProcess): readonly Comman
       options: [JSON_OPTION],
       action: (_args, options) => doctor({ json: options.json === true, output }),
     },
-    {
-      usage: 'convert <vmi>',
-      summary: 'print the libvirt domain that a launcher would define for a VMI (JSON or YAML; - for standard input)',
-      example: 'virtwire convert vm.yaml --defaults --out json',
-      options: [
-        ['--defaults', 'complete the VMI first, as the cluster and its node agent do'],
-        [
-          '--options <file>',
-          "the node agent's VirtualMachineOptions as protobuf JSON (default: those that ours would send)",
-        ],
-        [
-          '--context <file>',
-          'circumstances: hostArchitecture, blockVolumes, podCPUSet, env, ... (default: an ordinary node)',
-        ],
-        ['--out <format>', 'xml or json (default: xml)'],
-      ],
-      action: (args, options) =>
-        convertCommand({
-          vmi: first(args),
-          options: options.options,
-          context: options.context,
-          defaults: options.defaults === true,
-          out: options.out ?? 'xml',
-          output,
-          standardInput,
-        }),
-    },
   ];
+}
+
+/** The command that shows a domain without a VM. */
+function convertingCommand({ output, standardInput }: CliProcess): CommandSpec {
+  return {
+    usage: 'convert <vmi>',
+    summary: 'print the libvirt domain that a launcher would define for a VMI (JSON or YAML; - for standard input)',
+    example: 'virtwire convert vm.yaml --defaults --out json',
+    options: [
+      ['--defaults', 'complete the VMI first, as the cluster and its node agent do'],
+      [
+        '--options <file>',
+        "the node agent's VirtualMachineOptions as protobuf JSON (default: those that ours would send)",
+      ],
+      [
+        '--context <file>',
+        'circumstances: hostArchitecture, blockVolumes, podCPUSet, env, ... (default: an ordinary node)',
+      ],
+      ['--out <format>', 'xml or json (default: xml)'],
+    ],
+    // It brings the launcher's converter along, which no other command has to wait for.
+    action: async (args, options) => {
+      const { convertCommand } = await import('./convert-command.ts');
+      return convertCommand({
+        vmi: first(args),
+        options: options.options,
+        context: options.context,
+        defaults: options.defaults === true,
+        out: options.out ?? 'xml',
+        output,
+        standardInput,
+      });
+    },
+  };
 }
 
 /** `compat` is a program of its own, which main.ts starts; here it is only told. */
@@ -189,7 +195,7 @@ function createProgram(cli: CliProcess, done: (code: number) => void): Command {
       outputError: (text, write) => write(renderUsageError(text, 'virtwire')),
     })
     .addHelpText('after', COMPAT_HELP + EXIT_HELP);
-  for (const spec of [...changingCommands(cli), ...lookingCommands(cli)]) {
+  for (const spec of [...changingCommands(cli), ...lookingCommands(cli), convertingCommand(cli)]) {
     const command = program
       .command(spec.usage)
       .description(spec.summary)

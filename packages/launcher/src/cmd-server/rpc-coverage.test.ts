@@ -28,7 +28,7 @@ const TESTS: Readonly<Record<CmdRpc, readonly [file: string, title: string]>> = 
   SyncMigrationTarget: ['migration', 'a guest goes on with its memory, and both launchers tell of the end'],
   CancelVirtualMachineMigration: [
     'migration',
-    'FM-8.1 a migration that is asked for twice runs once; cancelled in the middle, the guest stays',
+    'FM-8.1 FM-8.9 FM-8.10 asked for twice it runs once; meanwhile all answers come; cancelled, the guest stays',
   ],
   SignalTargetPodCleanup: ['faults', 'FM-8.3 SignalTargetPodCleanup ends a waiting launcher with a code other than 0'],
   FinalizeVirtualMachineMigration: ['migration', 'a guest goes on with its memory, and both launchers tell of the end'],

@@ -137,7 +137,7 @@ describe('credentials by the guest agent', () => {
     await advanceTo(0, () => metadata.accessCredential.load()?.Succeeded === true);
   });
 
-  test('an agent that is away is asked again, and told of once', async () => {
+  test('FM-11.5 an agent that is away is asked again, and told of once', async () => {
     mount('pass', { fedora: 'x' });
     guest.isOnline = false;
     propagation.start(vmiWith(passwords('pass')), log);

@@ -162,7 +162,7 @@ describe('plugins change a domain', () => {
     ['the whole directory', (dir) => join(dir, 'a/'), /is outside/],
     ['a link', (dir) => join(dir, 'a/link'), /socket path ".*link" is a symlink, which is not allowed/],
     ['a link on the way', (dir) => join(dir, 'a/dir/hook.sock'), /is a symlink, which is not allowed/],
-  ])('only through its own socket, not %s', async (_what, path, text) => {
+  ])('FM-13.1 only through its own socket, not %s', async (_what, path, text) => {
     await serve('b', add('b'));
     mkdirSync(join(baseDir, 'a'));
     symlinkSync(socketOf('b'), join(baseDir, 'a/link'));

@@ -50,6 +50,8 @@ list_missing() {
   need procps /sbin/sysctl /usr/sbin/sysctl
   need openssl /usr/bin/openssl
   need chromium /usr/bin/chromium
+  need mmdebstrap /usr/bin/mmdebstrap
+  need buildah /usr/bin/buildah
   need gcc /usr/bin/gcc # deploy/native
   need libc6-dev /usr/lib/*/libc.a
   need libcap2-bin /usr/sbin/setcap /sbin/setcap

@@ -29,6 +29,7 @@ export type {
 export { startEmulatedHandler } from './emulate/handler/handler.ts';
 export { factsOf } from './emulate/lines/lines.ts';
 export { startEmulatedLauncher } from './emulate/launcher/launcher.ts';
+export type { Sender } from './connection/frames.ts';
 export type { CompatProcess } from './cli/process.ts';
 export { compatProcess } from './cli/process.ts';
 export { runCompat } from './cli/program.ts';

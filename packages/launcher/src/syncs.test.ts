@@ -75,6 +75,7 @@ test('FM-4.8 a sync outlives its handler’s patience; the next waits for it, an
   daemon.faults.add({ kind: 'slow', delayMs: 1_500 }, { procedure: 'DOMAIN_CREATE_WITH_FLAGS' });
   const impatient = await client.syncVirtualMachine(request, { timeoutMs: 700 });
   expect(impatient.ok ? '' : impatient.error.code).toBe('DeadlineExceeded');
+  await eventually('the start', () => daemon.callsOf('DOMAIN_CREATE_WITH_FLAGS').length === 1);
   const defines = daemon.callsOf('DOMAIN_DEFINE_XML_FLAGS').length;
   const [second, third] = await Promise.all([client.syncVirtualMachine(request), client.syncVirtualMachine(request)]);
   unwrap(second);

@@ -241,6 +241,18 @@ describe.runIf(hasGuest)('backups of a running guest (scripts/guest/build.sh)', 
     await machine.ended('out');
   });
 
+  test('a backup whose target is full fails with the reason, and the next one may begin', async () => {
+    const small = '/var/run/kubevirt/small';
+    const inPod = ['-t', String(machine.pod.launcherPid()), '-m'];
+    const mount = ['mount', '-t', 'tmpfs', '-o', `size=2m,uid=${QEMU_UID}`, 'tmpfs', small];
+    execFileSync('/usr/bin/nsenter', [...inPod, 'mkdir', small]);
+    execFileSync('/usr/bin/nsenter', [...inPod, ...mount]);
+    unwrap(await machine.request({ ...start('full-target', 7), targetPath: small }));
+    const { Failed = false, BackupMsg = '' } = await machine.ended('full-target');
+    expect(Failed).toBe(true);
+    expect(BackupMsg).toContain('No space left on device');
+  });
+
   test('a backup of which libvirt knows no beginning leaves nothing behind', async () => {
     const answer = await machine.request({ ...start('lost', 5), incremental: 'nothing' });
     expect(answer.ok ? '' : answer.error.detail).toMatch(/^virError\(Code=103, Domain=\d+, Message='.*nothing.*'\)$/);

@@ -96,3 +96,11 @@ test('only the first signal counts, whichever it is', LIMIT, async () => {
   expect(await pod.exited).toBe(0);
   expect(messages(pod).filter((msg) => msg.startsWith('Received signal '))).toHaveLength(1);
 });
+
+test('a signal that comes before the launcher is ready is obeyed', LIMIT, async () => {
+  await using pod = await startLauncherPod(NAMES);
+  await pod.waitForLog(/^Connecting to libvirt daemon/);
+  process.kill(pod.launcherPid(), 'SIGTERM');
+  expect(await pod.exited).toBe(0);
+  expect(messages(pod).at(-1)).toBe('Exiting...');
+});

@@ -9,8 +9,8 @@ const ROOT = join(import.meta.dirname, '../../../..');
 const MONITOR = join(ROOT, '.cache/native/virt-launcher-monitor');
 const MAIN = join(import.meta.dirname, '../../src/main.ts');
 
-/** Where the image has the monitor. */
-export const MONITOR_PATH = '/usr/bin/virt-launcher-monitor';
+/** Where the image has it. */
+const MONITOR_PATH = '/usr/bin/virt-launcher-monitor';
 
 /** What stands at `/usr/bin/virt-launcher` when the monitor is to start the launcher itself. */
 export const REAL_LAUNCHER = `exec ${process.execPath} -C @virtwire/source ${MAIN} "$@"`;

@@ -157,6 +157,27 @@ describe('FM-9.5 a pod that is told to end', () => {
   });
 });
 
+test('FM-9.2 a QEMU that nobody has collected ends the watch, and process 1 is reminded of it', async () => {
+  const clock = createFakeClock(0);
+  const states = ['S', 'S', 'Z'];
+  let reminders = 0;
+  const deps = {
+    clock,
+    log,
+    readPid: () => 42,
+    readProcessState: () => states.shift(),
+    onShutdownSignal: () => undefined,
+    kill: () => Promise.resolve(),
+    isExitingEarly: () => false,
+    isDeleteTold: () => false,
+    onZombie: () => void (reminders += 1),
+    nudge: createNudge(clock),
+  };
+  const done = monitorQemu(deps, { domainName: 'ns_vm', startTimeoutMs: 60_000, gracePeriodSeconds: 3 }, never);
+  await clock.until(done);
+  expect([clock.now(), reminders]).toEqual([2_000, 1]);
+});
+
 test('FM-11.5 a QEMU that is long in coming is told of once', async () => {
   const clock = createFakeClock(0);
   const messages: string[] = [];

@@ -35,7 +35,7 @@ export class PeerGone extends CompatError {
 }
 
 /** The messages of the newest release: older peers ignore what they do not know. */
-export function newestRpcs(): ReadonlyMap<string, ReleaseRpc> {
+function newestRpcs(): ReadonlyMap<string, ReleaseRpc> {
   return openReleaseSchema(openHistory().releases.at(-1) ?? '').rpcs;
 }
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds the native programs of a launcher pod, static and stripped: virt-launcher-monitor.
 # Usage: build.sh [OUT_DIR] (default .cache/native beside the checkout's package.json). CC: the C compiler, default cc.
-# Nothing is done when what is there was made from the same sources with the same compiler.
+# Nothing is built when what is there was made from the same sources with the same compiler.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -24,7 +24,10 @@ build() { # build PROGRAM: all C files of its directory; compiled there, since l
 }
 
 wanted=$(stamp)
-if [ -x "$out/virt-launcher-monitor" ] && [ "$(cat "$out/stamp" 2>/dev/null)" = "$wanted" ]; then exit 0; fi
+if [ -x "$out/virt-launcher-monitor" ] && [ "$(cat "$out/stamp" 2>/dev/null)" = "$wanted" ]; then
+  touch "$out/virt-launcher-monitor" # newer than its sources, for those who look no closer
+  exit 0
+fi
 mkdir -p "$out"
 build virt-launcher-monitor
 echo "$wanted" >"$out/stamp"

@@ -8,11 +8,12 @@ import {
   renderJson,
   VmModelError,
 } from '@virtwire/vm-model';
-import type { Domain } from '@virtwire/vm-model';
+import type { Domain, Vmi } from '@virtwire/vm-model';
 import { checkContext, checkOptions } from '../convert/context.ts';
 import { convert } from '../convert/convert.ts';
 import { readInput } from '../convert/read-input.ts';
 import { VirtwireError } from '../errors.ts';
+import { isFields, vmiFields } from '../manifest/parse.ts';
 import { EXIT } from './exit-codes.ts';
 import type { Output } from './output.ts';
 
@@ -56,11 +57,19 @@ export async function convertCommand(request: ConvertRequest): Promise<number> {
 
 async function convertFiles({ vmi, options, context, defaults, standardInput }: ConvertRequest): Promise<Domain> {
   return convert({
-    vmi: await readInput(vmi, standardInput, (value) => parseVmiJson(renderJson(value))),
+    vmi: await readInput(vmi, standardInput, vmiOf),
     options: options === undefined ? undefined : await readInput(options, standardInput, checkOptions),
     context: context === undefined ? {} : await readInput(context, standardInput, checkContext),
     isToComplete: defaults,
   });
+}
+
+/** A VMI, or the one that a VirtualMachine stands for. */
+function vmiOf(value: unknown): Vmi {
+  const isOther = isFields(value) && typeof value['kind'] === 'string' && value['kind'] !== 'VirtualMachineInstance';
+  const fields = isOther ? vmiFields(value) : value;
+  if (isOther && typeof fields === 'string') throw new VirtwireError('BadInput', fields);
+  return parseVmiJson(renderJson(fields));
 }
 
 /** For people; on the wire it has neither blanks nor line ends. */

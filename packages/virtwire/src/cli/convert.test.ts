@@ -110,6 +110,15 @@ test('a VMI in YAML, from standard input, needs nothing else', async () => {
   expect(out).toContain('<interface type="ethernet">');
 });
 
+test('a VirtualMachine stands for its template', async () => {
+  const { apiVersion, metadata, spec } = MINIMAL;
+  const vm = { apiVersion, kind: 'VirtualMachine', metadata, spec: { running: true, template: { spec } } };
+  const { code, out } = await virtwireWith(stringify(vm), '-', '--defaults');
+  expect(code).toBe(0);
+  expect(out).toContain('<name>default_vm</name>');
+  expect(out).toContain('<memory unit="b">67108864</memory>');
+});
+
 test('without a context the node is one of the architecture of the VMI', async () => {
   const arm = { ...MINIMAL, spec: { ...MINIMAL.spec, architecture: 'arm64' } };
   const { out } = await virtwireWith(JSON.stringify(arm), '-', '--defaults');
@@ -139,6 +148,7 @@ test.each<[title: string, text: string, what: string]>([
   ['nothing', '', 'standard input: is empty'],
   ['a text', 'hello', 'standard input: VirtualMachineInstance: must be an object, not other text'],
   ['bad YAML', 'a: [1,\nb: }', 'standard input: bad YAML: '],
+  ['of another kind', '{"apiVersion":"v1","kind":"Pod"}', 'standard input: apiVersion must be kubevirt.io/v1'],
   ['two documents', 'a: 1\n---\nb: 2', 'standard input: holds more than one document'],
   [
     'a wrong type',

@@ -25,12 +25,13 @@ const MAX_LABEL = 63;
 
 type Fields = Record<string, unknown>;
 
-function isFields(value: unknown): value is Fields {
+/** Whether a value is an object. */
+export function isFields(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The VMI that a document stands for: itself, or the template of a VirtualMachine. */
-function vmiFields(document: Fields): Fields | string {
+/** The VMI that a document stands for: itself, or the template of a VirtualMachine; a text is what is wrong with it. */
+export function vmiFields(document: Fields): Fields | string {
   const { apiVersion, kind } = document;
   if (typeof apiVersion !== 'string' || !apiVersion.startsWith(API_GROUP)) return 'apiVersion must be kubevirt.io/v1';
   if (kind === 'VirtualMachineInstance') return document;

@@ -100,37 +100,43 @@ test('what passes through a recorder arrives, is written in the format of captur
   expect((await replay(recordings)).problems).toEqual([]);
 });
 
-test.each(RELEASE_LINES)(
-  'a VM of %s is recorded from start to end, and replays',
-  async (line) => {
-    using dirs = createNodeDirs();
-    const { socketsDir, shareDir } = dirs.pod(POD_UID);
-    await using launcher = await startEmulatedLauncher({
-      line,
-      vmi: VM,
-      socketsDir: join(dirs.root, 'real'),
-      shareDir,
-    });
-    const listen = join(socketsDir, 'launcher-sock');
+/** What handlers do with a VM between its start and its end. */
+const ACTIONS = [
+  ...(['start', 'update', 'pause', 'update', 'unpause', 'freeze', 'unfreeze', 'guestQueries', 'metrics'] as const),
+  ...(['memoryDump', 'softReboot', 'reset', 'hotplugHostDevices', 'resync', 'stop'] as const),
+];
+
+/** Every release with itself, and with the newest handler. */
+const PAIRS = RELEASE_LINES.flatMap((line) => [
+  { handler: line, launcher: line },
+  { handler: 'v1.9' as const, launcher: line },
+]).slice(0, -1);
+
+test.each(PAIRS)('a VM of $launcher with a handler of $handler is recorded, and replays', async (pair) => {
+  using dirs = createNodeDirs();
+  const { socketsDir, shareDir } = dirs.pod(POD_UID);
+  await using launcher = await startEmulatedLauncher({
+    ...{ line: pair.launcher, vmi: VM, socketsDir: join(dirs.root, 'real'), shareDir, lifeCycle: { agentMs: 1 } },
+  });
+  const listen = join(socketsDir, 'launcher-sock');
+  {
+    await using recorder = await startRecorder({ listen, to: launcher.cmdSocket, out, release: launcher.release });
     {
-      await using recorder = await startRecorder({ listen, to: launcher.cmdSocket, out, release: launcher.release });
-      {
-        await using handler = await startEmulatedHandler({
-          ...{ line, podsDir: dirs.podsDir, shareDir: dirs.shareDir, podShareDir: () => shareDir },
-        });
-        const vmi = scheduledVmi() as unknown as Readonly<Record<string, unknown>>;
-        for (const action of ['start', 'update', 'pause', 'unpause', 'guestQueries', 'stop'] as const) {
-          expect(await handler.run(action, vmi, POD_UID)).toMatchObject({ action });
-        }
+      await using handler = await startEmulatedHandler({
+        ...{ line: pair.handler, podsDir: dirs.podsDir, shareDir: dirs.shareDir, podShareDir: () => shareDir },
+      });
+      const vmi = scheduledVmi() as unknown as Readonly<Record<string, unknown>>;
+      for (const action of ACTIONS) {
+        expect(await handler.run(action, vmi, POD_UID)).toMatchObject({ action });
+        if (action === 'start') await launcher.waitFor('its agent', ({ state }) => state.isAgentConnected);
       }
-      expect(recorder.messages).toBeGreaterThan(10);
     }
-    const result = await replay(readRecordings(out));
-    expect(result.problems).toEqual([]);
-    expect(result.connections).toBeGreaterThan(4);
-  },
-  60_000,
-);
+    expect(recorder.messages).toBeGreaterThan(20);
+  }
+  const result = await replay(readRecordings(out));
+  expect(result.problems).toEqual([]);
+  expect(result.connections).toBeGreaterThan(4);
+});
 
 /** A VMI with a secret in every place that could hold one. */
 const SECRET_VMI = {

@@ -22,7 +22,7 @@ export interface TestRunner {
   ) => void;
 }
 
-const CELL_LIMIT_MS = 45_000;
+const CELL_LIMIT_MS = 60_000;
 
 /**
  * Defines a test for every cell of the matrix, one `describe` per pair: a failing cell fails, a part that is not built is

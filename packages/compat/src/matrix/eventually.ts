@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { CompatError } from '../errors.ts';
 
 const STEP_MS = 4;
-const DEFAULT_LIMIT_MS = 8_000;
+const DEFAULT_LIMIT_MS = 12_000;
 
 /**
  * Waits until `find` finds something.

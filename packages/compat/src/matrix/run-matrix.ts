@@ -36,7 +36,7 @@ export interface PlannedCell {
   readonly line: ReleaseLine;
 }
 
-const CELL_LIMIT_MS = 30_000;
+const CELL_LIMIT_MS = 40_000;
 const MAX_TRACE_LINES = 400;
 const DEFAULT_CONCURRENCY = 6;
 

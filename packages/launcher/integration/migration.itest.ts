@@ -13,7 +13,7 @@ import { eventually } from './support/sandbox.ts';
 const UID = '7a1b2c3d-0000-4000-8000-000000000021';
 const NAME = 'default_vm1';
 const vmi = createVmi({ name: 'vm1', uid: UID, withGuest: true });
-const LIMIT_MS = 400_000;
+const LIMIT_MS = 600_000;
 const PATIENT = { timeoutMs: 60_000 };
 /** So slow that there is time to do something in the middle. */
 const SLOW = { ...OPTIONS, Bandwidth: '1Mi', ParallelMigrationThreads: null };
@@ -53,7 +53,7 @@ function allowUserFaults(): Disposable {
 }
 
 describe.runIf(hasGuest)('migration between two pods (scripts/guest/build.sh)', { timeout: LIMIT_MS }, () => {
-  test('a guest goes on with its memory, and both launchers tell of the end', async () => {
+  test('FM-9.7 a guest goes on with its memory and the right time, and both launchers tell of the end', async () => {
     await using scene = await startScene(vmi);
     const { source, target } = scene;
     const pauses = await notePauses(scene);

@@ -9,6 +9,10 @@ import { bridgePods, startSide } from './migration.ts';
 import type { Bridge, Side } from './migration.ts';
 import { eventually } from './sandbox.ts';
 
+const AGENT_CONNECTED = 'GuestAgentLifecycle event state 1 with reason 2 received';
+/** An emulated guest on a busy machine takes its time. */
+const BOOT_LIMIT_MS = 240_000;
+
 /** Both pods, the way between them, and a guest in the first. */
 export interface Scene extends AsyncDisposable {
   readonly source: Side;
@@ -53,7 +57,11 @@ export async function startScene(vmi: Vmi, { flags = [], options, asRoot = false
     const bridge = stack.use(await bridgePods(source.pod, target.pod, uid));
     const request = { ...requestOf(vmi), ...(options === undefined ? {} : { options }) };
     unwrap(await source.client.syncVirtualMachine(request));
-    await source.pod.waitForLog('GuestAgentLifecycle event state 1 with reason 2 received');
+    await eventually(
+      'the guest agent',
+      () => source.pod.logs.some(({ msg }) => msg === AGENT_CONNECTED),
+      BOOT_LIMIT_MS,
+    );
     await occupyMemory(source);
     const uri = asRoot ? 'qemu:///system' : 'qemu:///session';
     const libvirt = stack.use(await connect({ uri, socketPath: join(source.pod.root, 'libvirt/libvirt-sock') }));

@@ -87,6 +87,9 @@ export async function matrixCommand(argv: readonly string[], io: CompatProcess):
   const lines = parseLines(values.releases);
   const scenarios = parseScenarios(values.scenarios);
   const concurrency = parseConcurrency(values.concurrency);
+  if (process.getuid?.() !== 0) {
+    throw new CompatError('BadOption', 'the matrix needs root: its nodes give files to the users of their VMs');
+  }
   const files = reportFiles(values);
   const startedAtMs = Date.now();
   const sides = (['handler', 'launcher'] as const).filter((side) => only === undefined || only === side);

@@ -53,7 +53,7 @@ test('the three commands of "Check your KubeVirt upgrade" work', async () => {
 
 test('the command of the GitHub workflow works', async () => {
   const workflow = readFileSync(join(ROOT, 'deploy/compat/github-workflow.yaml'), 'utf8');
-  const [, command = ''] = /run: (npx virtwire-compat .*)/.exec(workflow) ?? [];
+  const [, command = ''] = /run: sudo env "PATH=\$PATH" (npx virtwire-compat .*)/.exec(workflow) ?? [];
   expect(await run(command)).toMatchObject({ code: 0 });
 });
 

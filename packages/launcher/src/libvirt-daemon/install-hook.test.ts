@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -29,4 +30,15 @@ test('there is a client where the sources are', () => {
   } finally {
     rmSync(dir, { recursive: true });
   }
+});
+
+test.each([
+  ['prepare', 'begin', '-'],
+  ['start', 'begin', '-'],
+  ['release', 'end', 'shutdown'],
+  ['release', 'end', 'migrated'],
+  ['migrate', 'end', '-'],
+])('%s %s %s is none of its business, or done at once', (...operation) => {
+  const client = join(import.meta.dirname, '../../scripts/libvirt-hook-client');
+  expect(execFileSync(client, ['vm', ...operation], { encoding: 'utf8', input: '<domain/>' })).toBe('');
 });

@@ -6,7 +6,7 @@ import { Scene } from './handler/scene.ts';
 
 /** Case families of features that the handler does not have yet, and what is missing. */
 const NOT_YET: Readonly<Record<string, string>> = {
-  backup: 'changed block tracking and backups',
+  trackers: 'backup trackers',
   checksums: 'container disk checksums',
 };
 
@@ -15,7 +15,8 @@ export async function* runHandler(files: Files): AsyncIterable<CaseResult> {
   const deviating = mayDeviate(files);
   for (const name of caseNames(files)) {
     const input = files.json(`${name}/input.json`) as CaseInput;
-    const missing = input.families.map((family) => NOT_YET[family]).find((what) => what !== undefined);
+    const families = [...input.families, ...('backupTrackers' in input ? ['trackers'] : [])];
+    const missing = families.map((family) => NOT_YET[family]).find((what) => what !== undefined);
     if (missing !== undefined) {
       yield { name, differences: [], leftOut: `the handler has no ${missing} yet` };
       continue;

@@ -5,6 +5,7 @@ import { isAlive } from '../vmi/decide.ts';
 import { calculatePhase } from '../vmi/phase.ts';
 import { accessCredentialConditions } from './access-credentials.ts';
 import type { StatusEvent, StatusInput } from './facts.ts';
+import { trackingWithBackup } from './backup.ts';
 import { agentConditions, isAgentConnected } from './guest-agent.ts';
 import { fsFreezeStatus, guestOsInfo } from './guest-os.ts';
 import { interfaceStatuses } from './interfaces.ts';
@@ -69,6 +70,9 @@ function setDomainFields({ vmi, domain }: StatusInput, status: VmiStatus): void 
   if (domain === undefined) return;
   setField(status, 'guestOSInfo', guestOsInfo(status.guestOSInfo, domain));
   setField(status, 'fsFreezeStatus', fsFreezeStatus(status.fsFreezeStatus, domain));
+  if (status.changedBlockTracking !== undefined) {
+    status.changedBlockTracking = trackingWithBackup(status.changedBlockTracking, domain);
+  }
   const machine = domain.Spec.OS.Type.Machine;
   if (machine) status.machine = { ...status.machine, type: machine };
   if (domain.Spec.CurrentMemory !== undefined) {

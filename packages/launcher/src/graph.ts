@@ -45,6 +45,7 @@ import type { DomainSync, VmiPreparation } from './domain/sync.ts';
 import { createDomainSync } from './domain/sync.ts';
 import { createDomainWriter } from './domain/wire-domain.ts';
 import type { DomainWriter } from './domain/wire-domain.ts';
+import { LauncherError } from './errors.ts';
 import type { K8sEvent, VmiReference } from './events/k8s-event.ts';
 import { renderK8sEvent } from './events/k8s-event.ts';
 import type { EventLoop } from './events/loop.ts';
@@ -130,11 +131,8 @@ function agentParts(deps: GraphDeps, flags: LauncherFlags, name: string, push: E
   return { store, reaction: createAgentReaction(poller, log) };
 }
 
-/** Preparing a VMI also starts what keeps the credentials in its guest up to date. */
-function withCredentials(
-  preparation: VmiPreparation<SyncOptions>,
-  credentials: CredentialPropagation,
-): VmiPreparation<SyncOptions> {
+/** Preparing a VMI, here or for its arrival, also starts what keeps the credentials in its guest up to date. */
+function withCredentials(preparation: GraphDeps['preparation'], credentials: CredentialPropagation) {
   return {
     ...preparation,
     async preStart(vmi, spec, options, log) {
@@ -142,7 +140,16 @@ function withCredentials(
       credentials.start(vmi, log);
       return prepared;
     },
-  };
+    async prepareTarget(vmi, options, log) {
+      const prepared = await preparation.prepareTarget(vmi, options, log);
+      try {
+        credentials.start(vmi, log);
+      } catch (caught) {
+        throw LauncherError.from(caught, 'CredentialsFailed', 'pre-start pod-setup failed: ');
+      }
+      return prepared;
+    },
+  } satisfies GraphDeps['preparation'];
 }
 
 function tracking(deps: GraphDeps): TrackingDeps {
@@ -209,7 +216,7 @@ function domainParts(deps: TrackingDeps, flags: LauncherFlags, metadata: Metadat
   });
   const shared = { libvirt, metadata, paused, mutex, guestTime, parseSpec, onDefine, clock, log };
   const world = deps.migration;
-  const migration = createMigrationParts({ ...shared, world, preparation: deps.preparation }, flags);
+  const migration = createMigrationParts({ ...shared, world, preparation }, flags);
   const stop = (): void => {
     credentials.stop();
     migration.stop();

@@ -1,3 +1,5 @@
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { unwrap, vmiRequest } from '@virtwire/shared-proto';
 import { renderVmiJson } from '@virtwire/vm-model';
 import type { Vmi } from '@virtwire/vm-model';
@@ -72,4 +74,21 @@ test.each([
   const { vmi } = migrating(launcher.vmi, 'mig-1');
   const answer = await launcher.client.migrateVirtualMachine({ vmi, options: Buffer.from(text) });
   expect(answer.ok ? '' : answer.error.detail).toMatch(message);
+});
+
+test('credentials reach the guest on the target of a migration, too', async () => {
+  await using launcher = await startLauncherOnFake();
+  const { client, root, vmi } = launcher;
+  const userPassword = {
+    source: { secret: { secretName: 'pass' } },
+    propagationMethod: { qemuGuestAgent: {} },
+  };
+  const spec = { ...vmi.spec, accessCredentials: [{ userPassword }] };
+  const arriving = { ...vmi, spec, status: { ...vmi.status, migrationTransport: 'Unix' } };
+  const refused = await client.syncMigrationTarget(migrating(arriving, 'mig-1'));
+  expect(refused.ok ? '' : refused.error.detail).toBe(
+    'pre-start pod-setup failed: Starting qemu agent access credential propagation failed: no such file or directory',
+  );
+  mkdirSync(join(root, 'private/secret/pass-access-cred'), { recursive: true });
+  unwrap(await client.syncMigrationTarget(migrating(arriving, 'mig-1')));
 });

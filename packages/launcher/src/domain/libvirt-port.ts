@@ -126,9 +126,13 @@ export interface LibvirtPort {
 /** libvirt's error codes that decide something here. */
 export const LIBVIRT_ERROR = {
   internal: 1,
+  /** Also that the connection to libvirt was lost over the call. */
+  systemError: 38,
   noDomain: 42,
   operationInvalid: 55,
   argumentUnsupported: 74,
+  /** Also that libvirt has not answered the call in time. */
+  operationTimeout: 68,
   operationUnsupported: 84,
   agentUnresponsive: 86,
 } as const;

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -9,6 +9,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { installPacked, type PackedProject } from './packed-project.ts';
 
 const run = promisify(execFile);
+const KIBIBYTE = 1_024;
+const VITEST =
+  'const describe = (_name: string, define: () => void): void => define();\nconst test = (_name: string, _run: (context: never) => unknown): void => undefined;';
 const PROGRAM = `import { countCells, defineCompatSuite, runMatrix, startOurLauncher } from '@virtwire/compat';
 import type { Cell, StartLauncher } from '@virtwire/compat';
 
@@ -50,6 +53,54 @@ test('its types fit a strict program', async () => {
   const lib = ['--lib', 'es2024,esnext.disposable,esnext.collection'];
   const { stdout } = await run(process.execPath, [tsc, ...options, ...lib, 'program.ts'], { cwd: directory() });
   expect(stdout).toBe('');
+});
+
+test('the TypeScript of the READMEs fits a strict program, with what the packages declare', async () => {
+  const packages = join(directory(), 'node_modules/@virtwire');
+  const examples = ['compat', 'shared-proto'].flatMap((name) => {
+    const readme = readFileSync(join(packages, name, 'README.md'), 'utf8');
+    return [...readme.matchAll(/```ts\n([^]*?)```/g)].map(([, code = '']) => code);
+  });
+  expect(examples.length).toBeGreaterThanOrEqual(4);
+  const files = examples.map((code, i) => {
+    const file = `readme-${i}.ts`;
+    // Vitest is the reader's own.
+    writeFileSync(join(directory(), file), code.replace(/import \{ describe, test \} from 'vitest';/, VITEST));
+    return file;
+  });
+  const tsc = join(import.meta.dirname, '../node_modules/typescript/bin/tsc');
+  const options = ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2024', '--types', 'node'];
+  const lib = ['--lib', 'es2024,esnext.disposable,esnext.collection', '--skipLibCheck', 'false'];
+  const { stdout } = await run(process.execPath, [tsc, ...options, ...lib, ...files], { cwd: directory() });
+  expect(stdout).toBe('');
+});
+
+test('its command compares schemas, replays, and probes nobody, each with its exit code', async () => {
+  const program = join(directory(), 'node_modules/.bin/virtwire-compat');
+  const ended = async (...args: readonly string[]): Promise<{ code: number; output: string }> => {
+    try {
+      const { stdout } = await run(process.execPath, [program, ...args], { cwd: directory() });
+      return { code: 0, output: stdout };
+    } catch (caught) {
+      const { code, stdout, stderr } = caught as { code: number; stdout: string; stderr: string };
+      return { code, output: stdout + stderr };
+    }
+  };
+  const root = join(import.meta.dirname, '..');
+  expect(await ended('schema', join(root, 'proto'))).toMatchObject({ code: 0 });
+  const samples = await ended('replay', join(root, 'testdata/wire-samples.ndjson.gz'));
+  expect(samples).toMatchObject({ code: 0, output: expect.stringContaining('0 problems') as string });
+  expect(await ended('probe', '--socket', '/no/such/socket')).toMatchObject({ code: 2 });
+  expect(await ended('rules')).toMatchObject({ code: 0 });
+});
+
+test('it is small, and what it needs is small', () => {
+  const sizeOf = (name: string): number => {
+    const file = readdirSync(join(directory(), 'tarballs')).find((tarball) => tarball.startsWith(`virtwire-${name}-`));
+    return file === undefined ? Infinity : statSync(join(directory(), 'tarballs', file)).size;
+  };
+  expect(sizeOf('compat')).toBeLessThan(300 * KIBIBYTE);
+  expect(sizeOf('shared-proto')).toBeLessThan(200 * KIBIBYTE);
 });
 
 test('it holds no sources and no tests', () => {

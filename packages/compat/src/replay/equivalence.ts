@@ -38,6 +38,10 @@ const isRefusal = (outcome: Outcome): boolean =>
 const isBefore = (release: string, other: string): boolean =>
   openHistory().releases.includes(release) && compareReleases(release, other) < 0;
 
+/** @source wire.md 6, GuestPing */
+const refusesEarlyPings = (release: string): boolean =>
+  isBefore(release, 'v1.7.4') || (isBefore(release, 'v1.8.3') && !isBefore(release, 'v1.8.0'));
+
 /** libvirt's number of an error, in both forms in which launchers print it. */
 const libvirtCode = (outcome: Outcome): string | undefined =>
   /\b(?:Libvirt|vir)Error\(Code=(\d+)/.exec(textOf(outcome))?.[1];
@@ -68,8 +72,13 @@ const REASONS: readonly (readonly [reason: string, fits: (pair: Pair) => boolean
     ({ rpc, release }) => rpc === 'CancelVirtualMachineMigration' && isBefore(release, 'v1.9.0'),
   ],
   [
-    'launchers before v1.7.4 refuse a ping without a domain',
-    ({ rpc, release, state }) => rpc === 'GuestPing' && state.domain === 'none' && isBefore(release, 'v1.7.4'),
+    'launchers before v1.7.4, and v1.8.0 to v1.8.2, refuse a ping without a domain',
+    ({ rpc, release, state }) => rpc === 'GuestPing' && state.domain === 'none' && refusesEarlyPings(release),
+  ],
+  ['a measurement of the dirty rate that was not ready', ({ rpc }) => rpc === 'GetDomainDirtyRateStats'],
+  [
+    'a backup of disks of the recorded machine',
+    ({ rpc, recorded }) => /^(BackupVirtualMachine|RedefineCheckpoint)$/.test(rpc) && recorded.kind === 'success',
   ],
   ['a migration, which has no other side here', ({ rpc }) => /^(Migrate|SyncMigrationTarget)/.test(rpc)],
   ['disks of the recorded machine', ({ ours }) => textOf(ours).includes('no such file or directory')],

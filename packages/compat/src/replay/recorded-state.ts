@@ -23,7 +23,8 @@ export function stateBefore(before: RecordedState, capture: Capture): RecordedSt
   const { method, grpcStatus } = capture;
   const mayRun = before === UNKNOWN_STATE && NEED_DOMAIN.test(method) && hasSucceeded(capture);
   if (mayRun) return { domain: 'Running', hasAgent: /\/(Freeze|Unfreeze)/.test(method) };
-  const isOfAgent = /\/(GuestPing|Exec)$/.test(method);
+  const isFrozenByAgent = /\/(Freeze|Unfreeze)VirtualMachine$/.test(method) && hasSucceeded(capture);
+  const isOfAgent = /\/(GuestPing|Exec)$/.test(method) || isFrozenByAgent;
   const hasAnswered =
     grpcStatus.code === 0 || /guest agent command failed|guest pid|parse JSON/.test(grpcStatus.message);
   return isOfAgent && hasAnswered && before.domain === 'Running' ? { ...before, hasAgent: true } : before;

@@ -28,17 +28,53 @@ export interface GuestCommandResult {
 const POLLS = 10;
 
 type Fields = Readonly<Record<string, unknown>>;
+/** Types of a reply's fields, as Go names them. */
+type FieldTypes = Readonly<Record<string, 'int' | 'bool' | 'string'>>;
 
-function returned(reply: string): Fields {
-  const fields = (parseJson(reply) as { readonly return?: unknown } | null)?.return;
-  return typeof fields === 'object' && fields !== null ? (fields as Fields) : {};
+const START_FIELDS: FieldTypes = { pid: 'int' };
+const STATUS_FIELDS: FieldTypes = { exited: 'bool', exitcode: 'int', 'out-data': 'string' };
+
+/** @throws {LauncherError} `GuestCommandFailed` in Go's words for a reply of another shape. */
+function returned(reply: string, struct: string, types: FieldTypes): Fields {
+  const whole = objectOf(parseJson(reply), `value of type agent.${struct}`);
+  const fields = objectOf(whole['return'], `struct field ${struct}.return of type agent.${struct}Data`);
+  for (const [name, type] of Object.entries(types)) {
+    const value = fields[name] ?? undefined;
+    if (value !== undefined && !isOfType(value, type)) {
+      throw misshapen(value, `struct field ${struct}Data.return.${name} of type ${type}`, type === 'int');
+    }
+  }
+  return fields;
+}
+
+function objectOf(value: unknown, place: string): Fields {
+  if (value === undefined || value === null) return {};
+  if (typeof value !== 'object' || Array.isArray(value)) throw misshapen(value, place, false);
+  return value as Fields;
+}
+
+function isOfType(value: unknown, type: 'int' | 'bool' | 'string'): boolean {
+  return type === 'int' ? Number.isSafeInteger(value) : typeof value === (type === 'bool' ? 'boolean' : type);
+}
+
+function misshapen(value: unknown, place: string, isNumberShown: boolean): LauncherError {
+  const isNumber = typeof value === 'number' || typeof value === 'bigint';
+  const kind = isNumber
+    ? 'number'
+    : typeof value === 'boolean'
+      ? 'bool'
+      : Array.isArray(value)
+        ? 'array'
+        : typeof value;
+  const shown = isNumber && isNumberShown ? ` ${String(value)}` : '';
+  return new LauncherError('GuestCommandFailed', `json: cannot unmarshal ${kind}${shown} into Go ${place}`);
 }
 
 async function start({ libvirt }: GuestExecDeps, domain: DomainRef, { path, args }: GuestCommand): Promise<number> {
   const list = args.map((arg) => JSON.stringify(arg)).join(', ');
   const command = `{ "path": ${JSON.stringify(path)}, "arg": [ ${list} ], "capture-output":true }`;
   const reply = await libvirt.agentCommand(domain, `{"execute": "guest-exec", "arguments": ${command} }`);
-  const pid = Number(returned(reply)['pid'] ?? 0);
+  const pid = Number(returned(reply, 'execReturn', START_FIELDS)['pid'] ?? 0);
   if (pid > 0) return pid;
   const text = `Invalid pid [${pid}] returned from qemu agent during access credential injection: ${reply}`;
   throw new LauncherError('GuestCommandFailed', text);
@@ -68,7 +104,7 @@ export async function execInGuest(
   const ask = `{"execute": "guest-exec-status", "arguments": { "pid": ${pid} } }`;
   const giveUpAtMs = clock.now() + timeoutMs;
   for (;;) {
-    const status = returned(await libvirt.agentCommand(domain, ask));
+    const status = returned(await libvirt.agentCommand(domain, ask), 'execStatusReturn', STATUS_FIELDS);
     if (status['exited'] === true) return resultOf(status);
     if (clock.now() >= giveUpAtMs) break;
     await clock.sleep(timeoutMs / POLLS);

@@ -24,14 +24,17 @@ export interface GuestPingDeps {
   readonly sendK8sEvent: (event: K8sEvent) => Promise<void>;
 }
 
+/** A domain that cannot be looked up is not excused; one whose state cannot be read may just be ending. */
 async function isPausedButHealthy(libvirt: GuestPingDeps['libvirt'], domainName: string): Promise<boolean> {
   try {
     const domain = await findDomain(libvirt, domainName);
     if (domain === undefined) return true;
-    const { state, reason } = await libvirt.getState(domain);
-    return isHealthyPause(state, reason);
+    return await libvirt.getState(domain).then(
+      ({ state, reason }) => isHealthyPause(state, reason),
+      () => true,
+    );
   } catch {
-    return true;
+    return false;
   }
 }
 

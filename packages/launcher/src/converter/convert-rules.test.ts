@@ -238,7 +238,9 @@ describe('placement', () => {
 
   test('an annotation that is no number stops the port count', () => {
     const change = { annotations: { 'kubevirt.io/pci-interface-slot-count': 'many' } };
-    expect(() => countHotplugPorts(vmiWith(change), convertWith(change))).toThrow('strconv.Atoi: parsing "many"');
+    expect(() => countHotplugPorts(vmiWith(change), convertWith(change))).toThrow(
+      'invalid kubevirt.io/pci-interface-slot-count annotation value "many": strconv.Atoi: parsing "many": invalid syntax',
+    );
     const frozen = { annotations: { 'kubevirt.io/pci-interface-slot-count': '11' } };
     expect(countHotplugPorts(vmiWith(frozen), convertWith(frozen))).toMatchObject({ placeholderInterfaces: 10 });
   });

@@ -55,8 +55,10 @@ function placeholderCount(vmi: Vmi, isOnRootComplex: boolean): number {
   return Math.max(0, DEFAULT_INTERFACE_SLOTS - interfaces);
 }
 
-/** The model's text is that of Go's strconv.Atoi. */
+/** The cause is in the words of Go's strconv.Atoi. */
 function parseCount(text: string): number {
   if (/^[+-]?\d+$/.test(text)) return Number(text);
-  throw new LauncherError('ConvertFailed', `strconv.Atoi: parsing ${JSON.stringify(text)}: invalid syntax`);
+  const quoted = JSON.stringify(text);
+  const cause = `strconv.Atoi: parsing ${quoted}: invalid syntax`;
+  throw new LauncherError('ConvertFailed', `invalid ${SLOT_COUNT_ANNOTATION} annotation value ${quoted}: ${cause}`);
 }

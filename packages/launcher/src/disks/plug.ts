@@ -1,4 +1,4 @@
-import { access, constants, rm } from 'node:fs/promises';
+import { access, constants, rm, stat } from 'node:fs/promises';
 
 import type { DomainDisk, Vmi } from '@virtwire/vm-model';
 
@@ -26,7 +26,7 @@ export function createDiskPlug(deps: Pick<DiskDeps, 'images' | 'log' | 'paths'>)
       const isDevice = sourceDevice(disk) !== '';
       try {
         await access(backendPath(disk), isDevice ? constants.R_OK : constants.R_OK | constants.W_OK);
-        return true;
+        return !(await stat(backendPath(disk))).isDirectory();
       } catch {
         return false;
       }

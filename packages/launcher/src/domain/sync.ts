@@ -184,9 +184,20 @@ class LibvirtDomainSync<O> implements DomainSync<O> {
       { libvirt, devices: preparation.devices, hotplugDir, sizes: this.#sizes },
       update,
     );
-    this.#aliases = aliasesOf(isChanged ? parseSpec(await libvirt.getXml(domain, 0)) : live);
+    this.#aliases = isChanged ? await this.#readAliases(domain, log) : aliasesOf(live);
     this.#updateGracePeriod(gracePeriodOf(vmi), log);
     this.#areProbesPaused = GO_TRUE.test(vmi.metadata.annotations?.[PROBE_PAUSE_ANNOTATION] ?? '');
+  }
+
+  /** The names are for statistics only: without an answer the old ones stay. */
+  async #readAliases(domain: DomainRef, log: Logger): Promise<ReadonlyMap<string, string>> {
+    const { libvirt, parseSpec } = this.#deps;
+    try {
+      return aliasesOf(parseSpec(await libvirt.getXml(domain, 0)));
+    } catch (caught) {
+      log.warn({ reason: caught }, 'failed to refresh device alias map');
+      return this.#aliases;
+    }
   }
 
   #updateGracePeriod(seconds: number, log: Logger): void {

@@ -89,7 +89,7 @@ export function createDiskWorld(setup: DiskWorldSetup): DiskWorld {
     },
     images: {
       info: async (path) => {
-        if (setup.failingTools?.includes('qemu-img') === true) {
+        if (setup.failingTools?.some((tool) => tool === 'qemu-img' || tool === 'qemu-img info') === true) {
           throw new Error('failed to invoke qemu-img: exit status 1');
         }
         const info = setup.qemuImgInfo?.[path.replace(root, '')];

@@ -219,9 +219,13 @@ const BYTES_OPTIONS: ReadonlySet<string | undefined> = new Set([
   ...['InjectLaunchSecret', 'BackupVirtualMachine', 'MigrateVirtualMachine'],
 ]);
 
+/** What a server reads where a request leaves a field out. */
+const ABSENT_FIELDS = { unfreezeTimeoutSeconds: 0, timeoutSeconds: 0, domainName: '', Command: '', Args: [] };
+
 function requestOf({ input, root }: Runner, step: VectorStep): unknown {
   const vmi = { vmiJson: Buffer.from(step.rawVmi ?? JSON.stringify(step.vmi ?? input.vmi)) };
-  const { dumpPath, checkpoint, ...request } = step.request ?? {};
+  const { dumpPath, checkpoint, ...given } = step.request ?? {};
+  const request = { ...ABSENT_FIELDS, ...given };
   if (typeof dumpPath === 'string') return { vmi, ...request, dumpPath: join(root, dumpPath) };
   if (typeof checkpoint === 'string') return { vmi, ...request, checkpoint: Buffer.from(checkpoint, 'base64') };
   if (!BYTES_OPTIONS.has(step.rpc)) return { vmi, options: optionsOf(step.options ?? input.options), ...request };

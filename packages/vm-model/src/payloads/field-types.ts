@@ -22,15 +22,16 @@ export type ValueOf<F> = F extends FieldType<infer T> ? T : never;
 
 /** The error of Go's encoding/json for a value of the wrong kind. */
 export function wrongKind(goType: string, value: unknown, at: string): VmModelError {
-  const kind = Array.isArray(value) ? 'array' : kindOf(value);
+  const kind = Array.isArray(value) ? 'array' : kindOf(goType, value);
   const place = at.includes('.') ? `struct field ${at}` : 'value';
   return new VmModelError('InvalidJson', `json: cannot unmarshal ${kind} into Go ${place} of type ${goType}`);
 }
 
-function kindOf(value: unknown): string {
+/** Go shows a number only where one was wanted, and of another range. */
+function kindOf(goType: string, value: unknown): string {
   if (typeof value === 'boolean') return 'bool';
-  if (typeof value === 'number' || typeof value === 'bigint') return `number ${String(value)}`;
-  return typeof value;
+  if (typeof value !== 'number' && typeof value !== 'bigint') return typeof value;
+  return /^(?:u?int|float)\d*$/.test(goType) ? `number ${String(value)}` : 'number';
 }
 
 /** A Go string. */

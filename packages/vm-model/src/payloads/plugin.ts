@@ -39,4 +39,4 @@ const fields = {
 export type Plugin = ObjectOf<typeof fields>;
 
 /** `pluginsJson` of the options: replaces the launcher's list; absent or empty clears it. Since v1.9. */
-export const plugins = payload(list(struct('Plugin', fields)));
+export const plugins = payload(list(struct('Plugin', fields, 'v1alpha1.Plugin')));

@@ -8,6 +8,7 @@ import { createCredentialPropagation } from './access-credentials/propagation.ts
 import { createAgentPoller } from './agent/poller.ts';
 import { createAgentReaction } from './agent/react.ts';
 import { createRawAgentData } from './agent/raw-data.ts';
+import { sharingAnswers } from './agent/shared-answers.ts';
 import { createAgentStore } from './agent/store.ts';
 import { createBackupExporter } from './backup/exporter.ts';
 import type { BackupManager } from './backup/manager.ts';
@@ -269,14 +270,15 @@ function guestParts(
     if (failure !== undefined) log.error({ reason: failure.error }, 'Could not send k8s event');
   };
   const areProbesPaused = (): boolean => sync.areProbesPaused();
+  const shared = { ...libvirt, agentCommand: sharingAnswers(libvirt) };
   return guestHandlers({
-    libvirt,
+    libvirt: guestLibvirt,
     reboot: { libvirt: guestLibvirt, clock },
     freezer,
     memoryDumper: createMemoryDumper({ libvirt: guestLibvirt, metadata, clock }),
     launchSecurity: createLaunchSecurity({ libvirt, firmwarePath: join(flags.ovmfPath, SEV_FIRMWARE) }),
     exec: { libvirt: guestLibvirt, clock },
-    ping: { libvirt, metadata, clock, log, areProbesPaused, sendK8sEvent },
+    ping: { libvirt: shared, metadata, clock, log, areProbesPaused, sendK8sEvent },
     log,
   });
 }

@@ -84,7 +84,9 @@ async function writeConfigDisk(
   if (image === undefined) return;
   const source = kind.source(volume, deps);
   if (volume.sysprep !== undefined) await checkSysprep(source);
-  if (isMigrationTarget) await writeEmptyImage(deps, image, volumeSize(vmi, volume.name));
+  const emptyBytes = isMigrationTarget ? volumeSize(vmi, volume.name) : 0;
+  // A source that did not record the size leaves it to this pod to make an image of its own.
+  if (emptyBytes > 0) await writeEmptyImage(deps, image, emptyBytes);
   else await writeConfigIso(deps, image, nonEmpty(kind.label(volume)) ?? DEFAULT_LABEL, source);
 }
 

@@ -3,6 +3,7 @@ import type { Logger } from '@virtwire/telemetry';
 import type { Circumstances, ConverterOptions } from '../converter/circumstances.ts';
 import { createCircumstanceCollector } from '../converter/collect-circumstances.ts';
 import { convertVmi } from '../converter/convert.ts';
+import type { ConverterContext } from '../converter/context.ts';
 import { resolveConverterContext } from '../converter/resolve-context.ts';
 import { LauncherError } from '../errors.ts';
 import type { TargetPreparation } from '../migration/target.ts';
@@ -12,17 +13,34 @@ import { prepareDisks, prepareIncomingSeed } from './prepare.ts';
 import { ensureTrackingOverlays } from './tracking-overlays.ts';
 import type { VmiPreparationConfig, VmiPreparationDeps } from './vmi-preparation.ts';
 
+interface Collected {
+  readonly circumstances: Circumstances;
+  readonly context: ConverterContext;
+}
+
+async function prefixed<T>(doing: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (caught) {
+    throw LauncherError.from(caught, 'ConvertFailed', doing);
+  }
+}
+
 /** Creates what makes a pod ready for a VM that comes from another node. */
 export function createTargetPreparation(deps: VmiPreparationDeps, config: VmiPreparationConfig): TargetPreparation {
   const collector = createCircumstanceCollector(deps, config.facts);
 
-  async function collect(vmi: Vmi, options: ConverterOptions | undefined): Promise<Circumstances> {
-    return collector.collect(vmi, {
-      allowEmulation: config.allowEmulation,
-      options,
-      isMigrationTarget: true,
-      hasIommuFd: false,
-      cbtOverlays: await ensureTrackingOverlays(deps, vmi),
+  async function collect(vmi: Vmi, options: ConverterOptions | undefined): Promise<Collected> {
+    const cbtOverlays = await ensureTrackingOverlays(deps, vmi);
+    return prefixed('Failed to generate libvirt domain from VMI spec: ', async () => {
+      const circumstances = await collector.collect(vmi, {
+        allowEmulation: config.allowEmulation,
+        options,
+        isMigrationTarget: true,
+        hasIommuFd: false,
+        cbtOverlays,
+      });
+      return { circumstances, context: resolveConverterContext(vmi, circumstances) };
     });
   }
 
@@ -51,8 +69,8 @@ export function createTargetPreparation(deps: VmiPreparationDeps, config: VmiPre
           log.error({ reason: caught }, 'failed to link image volumes');
         });
       }
-      const circumstances = await collect(vmi, options);
-      const wanted = convertVmi(vmi, resolveConverterContext(vmi, circumstances)).Spec;
+      const { circumstances, context } = await collect(vmi, options);
+      const wanted = await prefixed('conversion failed: ', async () => convertVmi(vmi, context).Spec);
       const { spec, cloudInit } = await preStart(vmi, wanted, circumstances, options, log);
       return { spec, prepareSeed: () => prepareIncomingSeed({ ...deps, log }, vmi, cloudInit, spec) };
     },

@@ -1,3 +1,4 @@
+import type { Vmi } from '@virtwire/vm-model';
 import { expect, test } from 'vitest';
 import { readCases } from '../testing/bundle.ts';
 import { createDiskWorld } from '../testing/disk-world.ts';
@@ -7,15 +8,21 @@ import type { PreparedInput } from '../testing/vector-preparation.ts';
 import { createVectorPreparation } from '../testing/vector-preparation.ts';
 
 const cases = readCases<PreparedInput, unknown>('launcher-sync');
+const seeds = readCases<PreparedInput, unknown>('launcher-cloudinit');
+const migrations = readCases<PreparedInput, unknown>('launcher-migration');
 const REFUSED = { error: { code: 38, domain: 10, message: 'refused' } };
 
 /** Plays a recorded case with something changed in it. */
-async function play(name: string, change: Partial<PreparedInput>): Promise<VectorResult> {
-  const recorded = cases.find((c) => c.name.endsWith(`-${name}`));
+async function play(
+  name: string,
+  change: Partial<PreparedInput>,
+): Promise<VectorResult & { readonly made: readonly string[] }> {
+  const recorded = [...cases, ...seeds, ...migrations].find((c) => c.name.endsWith(`-${name}`));
   if (recorded === undefined) throw new Error(`no case ${name}`);
   const input = { ...recorded.input, ...change };
   using world = createDiskWorld({ ...input, hasDirectIo: true });
-  return await runVector(input, createVectorPreparation(world, input), world);
+  const result = await runVector(input, createVectorPreparation(world, input), world);
+  return { ...result, made: world.runs.map(({ exec }) => exec) };
 }
 
 const calls = ({ steps }: VectorResult): readonly unknown[] =>
@@ -85,4 +92,47 @@ test('a frozen number of interface slots that is no number is refused under its 
   const { steps } = await play('define-slot-count', { vmi });
   const cause = 'strconv.Atoi: parsing "many": invalid syntax';
   expect(steps[0]?.error).toBe(`invalid kubevirt.io/pci-interface-slot-count annotation value "many": ${cause}`);
+});
+
+test('a migration of a domain whose state cannot be read says so in the known words', async () => {
+  const { metadata } = await play('defaults', { answers: { GetState: [REFUSED] } });
+  expect(metadata['Migration']).toMatchObject({ Failed: true, FailureReason: 'failed to retrive domain state' });
+});
+
+test('a migration of a domain that cannot be read a second time says which time', async () => {
+  const { metadata } = await play('defaults', { answers: { GetXMLDesc: [{}, REFUSED] } });
+  const FailureReason = "failed to get domain spec: virError(Code=38, Domain=10, Message='refused')";
+  expect(metadata['Migration']).toMatchObject({ Failed: true, FailureReason });
+});
+
+test('a target says at which step its preparation failed', async () => {
+  const { vmi } = migrations.find((c) => c.name.endsWith('-target-paused'))?.input ?? {};
+  const withDisk = structuredClone(vmi) as PreparedInput['vmi'] & Vmi;
+  Object.assign(withDisk.spec.domain.devices, { disks: [{ name: 'lost', disk: { bus: 'virtio' } }] });
+  const unconverted = await play('target-paused', { vmi: withDisk });
+  expect(unconverted.steps[0]?.error).toBe('conversion failed: no matching volume with name lost found');
+  const unread = await play('target-paused', { config: { podCPUSetError: 'no such file' } });
+  const context = 'Failed to generate libvirt domain from VMI spec: failed to read pod cpuset: no such file';
+  expect(unread.steps[0]?.error).toBe(context);
+});
+
+test('links of a domain that cannot be parsed are not refreshed, and the answer says why', async () => {
+  const { steps } = await play('finalize-link-refresh-error', { answers: { GetXMLDesc: [{ xml: '<domain' }] } });
+  expect(steps[0]?.error).toBe('parsing domain XML failed, err: XML syntax error on line 1: unexpected EOF');
+});
+
+test('directories of a config map, such as a kubelet makes, are packed with the files in them', async () => {
+  const source = '/var/run/kubevirt-private/config-map/cfg';
+  const files = { [`${source}/a.txt`]: { content: 'A' }, [`${source}/..data/b.txt`]: { content: 'B' } };
+  const { steps } = await play('configmap', { files });
+  expect(steps.map(({ error }) => error)).toEqual([undefined]);
+});
+
+test('a target makes an image of its own for a config volume whose size the source did not record', async () => {
+  const { vmi } = seeds.find((c) => c.name.endsWith('-target-size-missing'))?.input ?? {};
+  const withStatus = structuredClone(vmi) as PreparedInput['vmi'] & Vmi;
+  withStatus.status = { ...withStatus.status, volumeStatus: [{ name: 'cfg', target: '' }] };
+  const { steps, made } = await play('target-size-missing', { vmi: withStatus });
+  expect(steps.map(({ error }) => error)).toEqual([undefined]);
+  expect(made).toEqual(['xorrisofs']);
 });

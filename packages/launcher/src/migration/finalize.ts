@@ -33,8 +33,17 @@ async function update(deps: FinalizeDeps, domain: DomainRef, nic: DomainInterfac
   }
 }
 
+function parseLive({ parseSpec }: FinalizeDeps, xml: string): DomainSpec {
+  try {
+    return parseSpec(xml);
+  } catch (caught) {
+    throw LauncherError.from(caught, 'MigrationFailed', 'parsing domain XML failed, err: ');
+  }
+}
+
 async function refreshLinks(deps: FinalizeDeps, domain: DomainRef, names: ReadonlySet<string>): Promise<void> {
-  const live = deps.parseSpec(await deps.libvirt.getXml(domain, 0));
+  const xml = await deps.libvirt.getXml(domain, 0);
+  const live = parseLive(deps, xml);
   const nics = (live.Devices.Interfaces ?? []).filter(({ Alias }) => names.has(Alias?.Name ?? ''));
   for (const nic of nics) {
     await update(deps, domain, { ...nic, LinkState: { State: 'down' } }, 'down');

@@ -30,6 +30,13 @@ const FORCED_FAILURE = 'Failed migration to satisfy functional test condition';
 /** libvirt's flag for a description that another daemon takes. */
 const MIGRATABLE = 8;
 
+/** A VM, its domain, and what that is like now. */
+interface LiveVmi {
+  readonly vmi: Vmi;
+  readonly domain: DomainRef;
+  readonly live: DomainSpec;
+}
+
 /** What the source of a migration needs. */
 export interface MigrationSourceDeps {
   readonly libvirt: Pick<
@@ -225,7 +232,10 @@ class LibvirtMigrationSource implements MigrationSource {
       log.warn(`Unsupported migration compression method ${method}, compression will be disabled`);
     }
     if (settings.isUnsafe) log.warn("UNSAFE_MIGRATION flag is set, libvirt's migration checks will be disabled!");
-    const { state, reason } = await this.#deps.libvirt.getState(domain);
+    const { state, reason } = await this.#deps.libvirt.getState(domain).catch((caught: unknown) => {
+      log.error({ reason: caught }, 'failed to read the state of the domain');
+      throw new LauncherError('MigrationFailed', 'failed to retrive domain state', { cause: caught });
+    });
     const isPausedByUser = state === DOMAIN_STATE.paused && reason === PAUSED_REASON.user;
     const flags = migrationFlags(settings, { copiesDisks: isBlockMigration(vmi), isPausedByUser });
     const mode = isNonRoot(vmi) ? 'session' : 'system';
@@ -239,15 +249,15 @@ class LibvirtMigrationSource implements MigrationSource {
     await step('error encountered during preparing domain for migration: ', async () =>
       detachVirtualFunctions(this.#deps, domain, await this.#liveSpec(domain), log),
     );
+    const live = await step('failed to get domain spec: ', () => this.#liveSpec(domain));
     return step('error encountered while generating migration parameters: ', () =>
-      this.#params(vmi, domain, settings, log),
+      this.#params({ vmi, domain, live }, settings, log),
     );
   }
 
-  async #params(vmi: Vmi, domain: DomainRef, settings: MigrationSettings, log: Logger): Promise<MigrateParams> {
+  async #params({ vmi, domain, live }: LiveVmi, settings: MigrationSettings, log: Logger): Promise<MigrateParams> {
     const { libvirt, images, libvirtVersion } = this.#deps;
     const { shareDir, paths, targetHasHooks } = this.#config;
-    const live = await this.#liveSpec(domain);
     const xml = await renderTargetXml({
       vmi,
       live,

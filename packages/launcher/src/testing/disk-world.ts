@@ -125,12 +125,18 @@ function outputOf(args: readonly string[]): string | undefined {
   return args.find((arg, index) => index > 1 && arg.endsWith('.qcow2') && args[index - 1] !== '-b');
 }
 
+/** A file, or those of a directory, as they would be found on an image. */
+function contentsOf(name: string, path: string): readonly (readonly [string, string])[] {
+  if (!statSync(path).isDirectory()) return [[name, readFileSync(path, 'utf8')]];
+  return readdirSync(path).flatMap((entry) => contentsOf(join(name, entry), join(path, entry)));
+}
+
 /** Files that an ISO image would hold. */
 function mediaOf(args: readonly string[]): Pick<ToolRun, 'media' | 'modes'> {
   if (args[0] !== '-output') return {};
   if (args.includes('-graft-points')) {
     const grafts = args.filter((arg) => arg.includes('=')).map((arg) => arg.split('=', 2) as [string, string]);
-    return { media: Object.fromEntries(grafts.map(([name, path]) => [name, readFileSync(path, 'utf8')])) };
+    return { media: Object.fromEntries(grafts.flatMap(([name, path]) => contentsOf(name, path))) };
   }
   const dir = args.at(-1) ?? '';
   const names = readdirSync(dir, { recursive: true, encoding: 'utf8' }).filter((name) =>

@@ -26,7 +26,7 @@ const fields = {
   StallDetectorOptions: pointer(struct('StallDetectorOptions', stallDetectorFields)),
   Compression: pointer(text),
 };
-const whole = payload(struct('MigrationOptions', fields));
+const whole = payload(struct('MigrationOptions', fields, 'cmdclient.MigrationOptions'));
 
 /** `options` of MigrateVirtualMachine. */
 export type MigrationOptions = ObjectOf<typeof fields>;

@@ -270,7 +270,11 @@ function guestParts(
     if (failure !== undefined) log.error({ reason: failure.error }, 'Could not send k8s event');
   };
   const areProbesPaused = (): boolean => sync.areProbesPaused();
-  const shared = { ...libvirt, agentCommand: sharingAnswers(libvirt) };
+  const shared: Pick<LibvirtPort, 'lookupDomainByName' | 'getState' | 'agentCommand'> = {
+    lookupDomainByName: (wanted) => libvirt.lookupDomainByName(wanted),
+    getState: (domain) => libvirt.getState(domain),
+    agentCommand: sharingAnswers(libvirt),
+  };
   return guestHandlers({
     libvirt: guestLibvirt,
     reboot: { libvirt: guestLibvirt, clock },

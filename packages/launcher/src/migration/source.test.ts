@@ -107,6 +107,31 @@ describe('a migration', () => {
     expect(calls).toEqual(['migrate', 'abort']);
   });
 
+  test('that is cancelled while it is prepared never begins', async () => {
+    const state = Promise.withResolvers<{ state: number; reason: number }>();
+    const { source, clock, calls, result } = world({ getState: () => state.promise });
+    source.migrate(vmiOf(), options(), log);
+    await clock.settle();
+    source.cancel(vmiOf(), log);
+    expect(result()).toMatchObject({ AbortStatus: 'Aborting' });
+    state.resolve({ state: 1, reason: 1 });
+    await clock.until(source.settled());
+    expect(calls).toEqual([]);
+    const FailureReason = 'Live migration has been aborted';
+    expect(result()).toMatchObject({ Failed: true, FailureReason, AbortStatus: 'Succeeded' });
+  });
+
+  test('that waits for an earlier one is cancelled with it', async () => {
+    const { source, clock, calls, result } = world();
+    source.migrate(vmiOf('mig-1'), options(), log);
+    await clock.settle();
+    source.migrate(vmiOf('mig-2'), options(), log);
+    source.cancel(vmiOf('mig-2'), log);
+    await clock.until(source.settled());
+    expect(calls).toEqual(['migrate', 'abort']);
+    expect(result()).toMatchObject({ UID: 'mig-2', Failed: true, AbortStatus: 'Succeeded' });
+  });
+
   test('FM-8.4 has its result when libvirt returns, before anybody who waits for it goes on', async () => {
     const { source, clock, finish, result } = world();
     source.migrate(vmiOf(), options(), log);

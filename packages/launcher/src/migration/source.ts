@@ -26,6 +26,7 @@ import { renderTargetXml } from './target-xml.ts';
 import { completionBudget, disksToCopy, isBlockMigration } from './volumes.ts';
 
 const FORCED_FAILURE_ANNOTATION = 'kubevirt.io/func-test-force-launcher-migration-failure';
+const CANCELLED_EARLY = 'the migration was canceled by client before it began';
 const FORCED_FAILURE = 'Failed migration to satisfy functional test condition';
 /** libvirt's flag for a description that another daemon takes. */
 const MIGRATABLE = 8;
@@ -80,7 +81,10 @@ export interface MigrationSource {
    * @throws {LauncherError} `MigrationFailed` when it cannot be started
    */
   migrate(vmi: Vmi, settings: MigrationSettings, log: Logger): void;
-  /** Asks to give up the migration that runs; does nothing when none runs or that was asked before (FM-8.1). */
+  /**
+   * Asks to give up the migration that runs; does nothing when none runs or that was asked before (FM-8.1). One that is
+   * still prepared ends before libvirt hears of it.
+   */
   cancel(vmi: Vmi, log: Logger): void;
   isActive(): boolean;
   /** Resolves when no migration runs any more and its result is recorded. */
@@ -126,6 +130,8 @@ class LibvirtMigrationSource implements MigrationSource {
   #running: Promise<void> | undefined;
   #monitor: MigrationMonitor | undefined;
   #aborting: Promise<unknown> | undefined;
+  /** libvirt was told to migrate, and has not returned. */
+  #isUnderWay = false;
 
   constructor(deps: MigrationSourceDeps, config: MigrationSourceConfig) {
     this.#deps = deps;
@@ -155,7 +161,8 @@ class LibvirtMigrationSource implements MigrationSource {
       return;
     }
     record.setAbort('Aborting');
-    this.#aborting = this.#abort(vmi, log);
+    if (this.#isUnderWay) this.#aborting = this.#abort(vmi, log);
+    else log.info('the migration is cancelled before it begins');
   }
 
   isActive(): boolean {
@@ -191,6 +198,8 @@ class LibvirtMigrationSource implements MigrationSource {
     }
     await this.#aborting?.catch(() => undefined);
     this.#aborting = undefined;
+    // One that was cancelled before it began has nothing else to end it.
+    if (failure !== undefined && this.#deps.record.isAborting()) this.#deps.record.setAbort('Succeeded');
     const reason = failure === undefined ? undefined : decideFailureReason(failure, this.#deps.record.hasAbort());
     this.#deps.record.finish(uid, reason, log);
     // A guest that stays on its source goes on, and the next sync may resume it again.
@@ -210,8 +219,11 @@ class LibvirtMigrationSource implements MigrationSource {
     const watching = monitor.watch(ended.signal);
     try {
       const { uri, params, flags } = await this.#prepare(vmi, domain, settings, log);
+      if (this.#deps.record.hasAbort()) throw new LauncherError('MigrationFailed', CANCELLED_EARLY);
+      this.#isUnderWay = true;
       await this.#deps.calls.migrateToUri(domain, uri, params, flags);
     } finally {
+      this.#isUnderWay = false;
       ended.abort();
       await watching;
     }

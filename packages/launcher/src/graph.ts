@@ -47,6 +47,8 @@ import { createDomainSync } from './domain/sync.ts';
 import { createDomainWriter } from './domain/wire-domain.ts';
 import type { DomainWriter } from './domain/wire-domain.ts';
 import { LauncherError } from './errors.ts';
+import { createDomainSightings } from './events/domain-sightings.ts';
+import type { DomainSightings } from './events/domain-sightings.ts';
 import type { K8sEvent, VmiReference } from './events/k8s-event.ts';
 import { renderK8sEvent } from './events/k8s-event.ts';
 import type { EventLoop } from './events/loop.ts';
@@ -108,6 +110,8 @@ export interface LauncherGraph {
   readonly metadata: MetadataCache;
   readonly migration: MigrationParts;
   readonly paused: PausedSet;
+  /** What libvirt's events have told of the domain, also before the handler was told. */
+  readonly sightings: Pick<DomainSightings, 'hasCome' | 'isGone'>;
   /** Nudged at each event of libvirt. */
   readonly nudge: Nudge;
   /** Resolves when the handler was told of the domain's end. */
@@ -337,6 +341,29 @@ function liveUpdateParts(deps: GraphDeps, { mutex, sync }: ReturnType<typeof dom
   });
 }
 
+/** What tells the launcher that its VM, or its wait for one, is over. */
+function endParts(clock: Clock) {
+  const nudge = createNudge(clock);
+  const deleted = Promise.withResolvers<undefined>();
+  let [isExitingEarly, isDeleteTold] = [false, false];
+  return {
+    nudge,
+    sightings: createDomainSightings(),
+    deleteSent: deleted.promise,
+    isDeleteTold: () => isDeleteTold,
+    isExitingEarly: () => isExitingEarly,
+    exitEarly: (): void => {
+      isExitingEarly = true;
+      nudge.nudge();
+    },
+    noteDeleteTold: (): void => {
+      isDeleteTold = true;
+      deleted.resolve(undefined);
+      nudge.nudge();
+    },
+  };
+}
+
 /** Builds the launcher's objects; nothing runs yet. */
 export function createGraph(flags: LauncherFlags, paths: LauncherPaths, world: GraphDeps): LauncherGraph {
   const deps = tracking(world);
@@ -344,15 +371,9 @@ export function createGraph(flags: LauncherFlags, paths: LauncherPaths, world: G
   const name = domainName(flags.namespace, flags.name);
   const metadata = createMetadataCache();
   const writer = createDomainWriter();
-  const nudge = createNudge(deps.clock);
-  const deleted = Promise.withResolvers<undefined>();
+  const ends = endParts(deps.clock);
+  const { nudge, sightings } = ends;
   const qemuLog = createQemuLogForwarder(paths.qemuLogFile, deps.writeLine);
-  let isExitingEarly = false;
-  let isDeleteTold = false;
-  const exitEarly = (): void => {
-    isExitingEarly = true;
-    nudge.nudge();
-  };
   const agent = agentParts(deps, flags, name, (shown) => loop.pushAgent(shown));
   const freezer = freezerOf(deps, paths, metadata);
   const backups = backupParts(deps, paths, metadata, freezer);
@@ -362,6 +383,10 @@ export function createGraph(flags: LauncherFlags, paths: LauncherPaths, world: G
       metadata,
       clock: deps.clock,
       log: deps.log,
+      onArrived(event) {
+        if (event.domainName === name) sightings.note(event);
+        nudge.nudge();
+      },
       onHandled(event) {
         agent.reaction.react(event);
         if (event.lifecycle !== undefined) qemuLog.forward();
@@ -369,10 +394,7 @@ export function createGraph(flags: LauncherFlags, paths: LauncherPaths, world: G
       },
       onReconnected: (domain) => backups.catchUp(domain),
       onTold(what) {
-        if (what !== 'deleted') return;
-        isDeleteTold = true;
-        deleted.resolve(undefined);
-        nudge.nudge();
+        if (what === 'deleted') ends.noteDeleteTold();
       },
     },
     flags.uid,
@@ -386,14 +408,11 @@ export function createGraph(flags: LauncherFlags, paths: LauncherPaths, world: G
       flags,
       { ...domain, freezer, backups, store: agent.store, metadata, writer },
       vmi,
-      exitEarly,
+      ends.exitEarly,
     ),
     loop,
     ...domain,
     metadata,
-    nudge,
-    deleteSent: deleted.promise,
-    isDeleteTold: () => isDeleteTold,
-    isExitingEarly: () => isExitingEarly,
+    ...ends,
   };
 }

@@ -1,6 +1,7 @@
 import { unwrap, vmiRequest } from '@virtwire/shared-proto';
 import { parseDomainJson, renderVmiJson } from '@virtwire/vm-model';
 import { expect, test } from 'vitest';
+import { createFakeClock } from './testing/fake-clock.ts';
 import { createVmi, eventually, startLauncherOnFake } from './testing/launcher-on-fake.ts';
 import type { LauncherOnFake } from './testing/launcher-on-fake.ts';
 
@@ -201,6 +202,22 @@ test('FM-2.11 without a handler the final event is not waited for beyond its lim
   launcher.terminate();
   await launcher.ended;
   expect(launcher.lines.at(-1)?.['msg']).toBe('Exiting...');
+});
+
+test('FM-2.11 a launcher that nobody hears exits 45 s after its VM was deleted, however short the VM lived', async () => {
+  const clock = createFakeClock(Date.now());
+  await using launcher = await startLauncherOnFake([], {}, {}, { clock, hasHandler: false });
+  const { client, request } = launcher;
+  unwrap(await client.syncVirtualMachine(request));
+  unwrap(await client.killVirtualMachine(request));
+  unwrap(await client.deleteVirtualMachine(request));
+  const said = (): string[] => launcher.lines.map(({ msg }) => String(msg));
+  await eventually('word of the end', () => said().some((msg) => msg.includes('event="undefined"')));
+  const deletedAtMs = clock.now();
+  await clock.until(launcher.ended);
+  expect(clock.now() - deletedAtMs).toBeLessThan(50_000);
+  expect(said()).toContain('Timed out waiting for final delete notification after calling kill.');
+  expect(said().at(-1)).toBe('Exiting...');
 });
 
 test('a VMI in the environment is started without a handler, and served like any other', async () => {

@@ -138,7 +138,7 @@ async function watch(launcher: LauncherProcess, { graph }: Running): Promise<voi
   const { nudge, metadata } = graph;
   const ended = new AbortController();
   const isExitingEarly = (): boolean => graph.isExitingEarly();
-  const isDeleteTold = (): boolean => graph.isDeleteTold();
+  const isDomainGone = (): boolean => graph.isDeleteTold() || graph.sightings.isGone();
   const onShutdownSignal = (): void => {
     const shutdown = (): Promise<void> => graph.lifecycle.shutdown({ metadata: graph.vmi }, log);
     void shutDownGracefully({ clock, log, metadata, shutdown }, ended.signal);
@@ -154,7 +154,7 @@ async function watch(launcher: LauncherProcess, { graph }: Running): Promise<voi
       onShutdownSignal,
       kill: (pid) => killByForce(force, pid),
       isExitingEarly,
-      isDeleteTold,
+      isDomainGone,
       onZombie: remindInit,
       nudge,
     },
@@ -209,6 +209,7 @@ async function live(launcher: LauncherProcess, running: Running): Promise<void> 
       clock,
       log,
       listDomains: () => libvirtPort(connection).listAllDomains(),
+      wasSeen: () => graph.sightings.hasCome(),
       isExitingEarly: () => graph.isExitingEarly(),
       journal: () => graph.sync.journal(),
       nudge: graph.nudge,

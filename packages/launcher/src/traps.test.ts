@@ -88,7 +88,7 @@ test('trap 2: the watch over QEMU looks once a second after the pod is told to e
       onShutdownSignal: () => undefined,
       kill: () => Promise.resolve(),
       isExitingEarly: () => false,
-      isDeleteTold: () => false,
+      isDomainGone: () => false,
       onZombie: () => undefined,
       nudge: createNudge(clock),
     },

@@ -24,6 +24,8 @@ export interface EventLoopDeps {
   readonly metadata: MetadataCache;
   readonly clock: Clock;
   readonly log: Logger;
+  /** Called with each libvirt event as it arrives, however long the handler is waited for. */
+  readonly onArrived?: (event: DomainEvent) => void;
   /** Called after each libvirt event was handled, in order. */
   readonly onHandled: (event: DomainEvent) => void;
   /** Called when the connection to libvirt is back, before the domain is looked at: some events were missed. */
@@ -111,6 +113,7 @@ class DomainEventLoop implements EventLoop {
   }
 
   push(event: DomainEvent): void {
+    this.#deps.onArrived?.(event);
     this.#limitAgent(event);
   }
 

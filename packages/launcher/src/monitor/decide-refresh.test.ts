@@ -10,7 +10,7 @@ const base: RefreshFacts = {
   shutdownAtMs: undefined,
   gracePeriodSeconds: 5,
   isExitingEarly: false,
-  isDeleteTold: false,
+  isDomainGone: false,
   pid: 42,
   processState: 'S',
 };
@@ -21,10 +21,10 @@ test.each<[string, Partial<RefreshFacts>, RefreshStep]>([
   ['waits while QEMU has not appeared', withoutPid, { kind: 'wait' }],
   [
     'does not wait for a QEMU that came and went between two looks',
-    { ...withoutPid, isDeleteTold: true },
+    { ...withoutPid, isDomainGone: true },
     { kind: 'done', why: 'ns_vm is deleted, its process was never seen' },
   ],
-  ['waits for a QEMU that outlives its domain', { isDeleteTold: true }, { kind: 'wait' }],
+  ['waits for a QEMU that outlives its domain', { isDomainGone: true }, { kind: 'wait' }],
   [
     'gives up on a QEMU that does not appear in time',
     { ...withoutPid, nowMs: 60_000 },

@@ -9,8 +9,8 @@ export interface RefreshFacts {
   readonly shutdownAtMs: number | undefined;
   readonly gracePeriodSeconds: number;
   readonly isExitingEarly: boolean;
-  /** The handler was told that the domain is deleted. */
-  readonly isDeleteTold: boolean;
+  /** The domain is deleted, whether or not the handler was told. */
+  readonly isDomainGone: boolean;
   /** QEMU's pid as far as known; undefined while its pid file cannot be read. */
   readonly pid: number | undefined;
   /** State letter of the process; undefined when there is no such process. */
@@ -31,7 +31,7 @@ function decideWithoutPid(facts: RefreshFacts): RefreshStep {
   const { domainName, nowMs, startedAtMs, startTimeoutMs, shutdownAtMs } = facts;
   const done = (why: string): RefreshStep => ({ kind: 'done', why: `${domainName} ${why}` });
   // QEMU came and went between two looks: nobody would ever see its pid.
-  if (facts.isDeleteTold) return done('is deleted, its process was never seen');
+  if (facts.isDomainGone) return done('is deleted, its process was never seen');
   if (startTimeoutMs > 0 && nowMs - startedAtMs >= startTimeoutMs) return done('not found after timeout');
   if (isExpired(facts)) return done('not found after grace period expired');
   if (shutdownAtMs !== undefined) return done('not found after shutdown initiated');

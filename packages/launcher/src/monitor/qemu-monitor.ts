@@ -17,8 +17,8 @@ export interface QemuMonitorDeps {
   /** Ends the VM by force; may be called again every second. */
   readonly kill: (pid: number | undefined) => Promise<void>;
   readonly isExitingEarly: () => boolean;
-  /** Whether the handler was told that the domain is deleted. */
-  readonly isDeleteTold: () => boolean;
+  /** Whether the domain is known to be deleted: by libvirt's events, or because the handler was told so. */
+  readonly isDomainGone: () => boolean;
   /** QEMU has ended and nobody has collected it: reminds process 1. */
   readonly onZombie: () => void;
   /** Cuts the wait short when libvirt says that something happened. */
@@ -75,7 +75,7 @@ export async function monitorQemu(
       shutdownAtMs,
       gracePeriodSeconds: config.gracePeriodSeconds,
       isExitingEarly: deps.isExitingEarly(),
-      isDeleteTold: deps.isDeleteTold(),
+      isDomainGone: deps.isDomainGone(),
       pid,
       processState: pid === undefined ? undefined : deps.readProcessState(pid),
     });

@@ -16,6 +16,8 @@ export interface WaitForDomainDeps {
   readonly clock: Clock;
   readonly log: Logger;
   readonly listDomains: () => Promise<readonly DomainRef[]>;
+  /** Whether libvirt's events told of the domain; it may be gone again before it was looked for. */
+  readonly wasSeen: () => boolean;
   readonly isExitingEarly: () => boolean;
   /** Number of syncs so far and how the last one failed. */
   readonly journal: () => { readonly calls: number; readonly lastError: string | undefined };
@@ -32,7 +34,7 @@ function describeNothing(timeoutMs: number, journal: ReturnType<WaitForDomainDep
 }
 
 /**
- * Waits until libvirt has a domain.
+ * Waits until libvirt has a domain, or has had one.
  *
  * @param timeoutMs 0 is no limit.
  * @param stopSignal aborted when the pod is told to end.
@@ -52,6 +54,7 @@ export async function waitForDomain(
   for (;;) {
     if (stopSignal.aborted) return await hasDomain(deps);
     if (deps.isExitingEarly()) throw new LauncherError('EarlyExit', 'received early exit signal');
+    if (deps.wasSeen()) return true;
     if (clock.now() >= lookAtMs) {
       if (await hasDomain(deps)) return true;
       lookAtMs = clock.now() + LOOK_EVERY_MS;

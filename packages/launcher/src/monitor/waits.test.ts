@@ -15,11 +15,12 @@ const vm: DomainRef = { name: 'ns_vm', uuid: '1', id: 1 };
 
 function waiting(listDomains: () => Promise<readonly DomainRef[]>) {
   const clock = createFakeClock(0);
-  const state = { isExitingEarly: false, calls: 0, lastError: undefined as string | undefined };
+  const state = { isExitingEarly: false, wasSeen: false, calls: 0, lastError: undefined as string | undefined };
   const deps = {
     clock,
     log,
     listDomains,
+    wasSeen: () => state.wasSeen,
     isExitingEarly: () => state.isExitingEarly,
     journal: () => ({ calls: state.calls, lastError: state.lastError }),
     nudge: createNudge(clock),
@@ -42,6 +43,16 @@ describe('waiting for a domain', () => {
     deps.nudge.nudge();
     await clock.settle();
     expect(await result).toBe(true);
+  });
+
+  test('a domain that came and went between two looks was there', async () => {
+    const { clock, state, deps } = waiting(() => Promise.resolve([]));
+    const result = waitForDomain(deps, 60_000, never);
+    await clock.advance(1_000);
+    state.wasSeen = true;
+    deps.nudge.nudge();
+    expect(await clock.until(result)).toBe(true);
+    expect(clock.now()).toBe(1_000);
   });
 
   test('FM-9.4 names what was missing', async () => {
@@ -169,7 +180,7 @@ test('FM-9.2 a QEMU that nobody has collected ends the watch, and process 1 is r
     onShutdownSignal: () => undefined,
     kill: () => Promise.resolve(),
     isExitingEarly: () => false,
-    isDeleteTold: () => false,
+    isDomainGone: () => false,
     onZombie: () => void (reminders += 1),
     nudge: createNudge(clock),
   };
@@ -191,7 +202,7 @@ test('FM-11.5 a QEMU that is long in coming is told of once', async () => {
     onShutdownSignal: () => undefined,
     kill: () => Promise.resolve(),
     isExitingEarly: () => false,
-    isDeleteTold: () => false,
+    isDomainGone: () => false,
     onZombie: () => undefined,
     nudge: createNudge(clock),
   };
@@ -219,7 +230,7 @@ test('the watch kills once a second after the grace period, until QEMU is gone',
     onShutdownSignal: () => undefined,
     kill: () => Promise.resolve(void kills.push(clock.now())),
     isExitingEarly: () => false,
-    isDeleteTold: () => false,
+    isDomainGone: () => false,
     onZombie: () => undefined,
     nudge: createNudge(clock),
   };

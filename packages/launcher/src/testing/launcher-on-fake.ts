@@ -7,10 +7,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { startFakeDaemon } from '@virtwire/libvirt/fake';
 import type { FakeDaemon, FakeDaemonOptions } from '@virtwire/libvirt/fake';
 import { connectCmd, serveNotify, vmiRequest } from '@virtwire/shared-proto';
-import type { CmdClient } from '@virtwire/shared-proto';
+import type { CmdClient, RpcServer } from '@virtwire/shared-proto';
 import { createLogger } from '@virtwire/telemetry';
 import { applyVmiDefaults, clusterDefaults, parseDomainJson, parseVmiJson, renderVmiJson } from '@virtwire/vm-model';
 import type { Domain, Vmi } from '@virtwire/vm-model';
+import type { Clock } from '../config/clock.ts';
 import { systemClock } from '../config/clock.ts';
 import { ensureDirectories } from '../config/directories.ts';
 import type { LauncherFlags } from '../config/flags.ts';
@@ -69,10 +70,27 @@ function flagsFor(root: string, flags: readonly string[]): LauncherFlags {
   ]);
 }
 
+/** What is different around a launcher. */
+export interface LauncherSurroundings {
+  /** Default: the machine's. */
+  readonly clock?: Clock;
+  /** False: nobody takes its events. Default true. */
+  readonly hasHandler?: boolean;
+}
+
 function daemonsOn(daemon: FakeDaemon): RunningDaemons {
   const stop = (): Promise<void> => Promise.resolve();
   const { socketPath } = daemon;
   return { name: 'libvirtd', socketPath, daemon: { starts: 1, pid: undefined, stop }, owns: () => false, stop };
+}
+
+function listen(pipe: string, events: { type: string; domain: Domain }[]): Promise<RpcServer> {
+  return serveNotify(pipe, {
+    handleDomainEvent({ domainJSON, eventType }) {
+      events.push({ type: eventType, domain: parseDomainJson(Buffer.from(domainJSON).toString('utf8')) });
+    },
+    handleK8sEvent: () => undefined,
+  });
 }
 
 /** Starts a launcher; it is ready when this resolves. */
@@ -80,6 +98,7 @@ export async function startLauncherOnFake(
   extraFlags: readonly string[] = [],
   env: NodeJS.ProcessEnv = {},
   guest: NonNullable<FakeDaemonOptions['guest']> = {},
+  { clock = systemClock, hasHandler = true }: LauncherSurroundings = {},
 ): Promise<LauncherOnFake> {
   const root = mkdtempSync(join(tmpdir(), 'virtwire-launcher-fake-'));
   const daemon = await startFakeDaemon({ uri: 'qemu:///session', guest });
@@ -87,19 +106,14 @@ export async function startLauncherOnFake(
   const paths = launcherPaths(flags);
   ensureDirectories(flags);
   const events: { type: string; domain: Domain }[] = [];
-  const ear = await serveNotify(paths.notifyPipe, {
-    handleDomainEvent({ domainJSON, eventType }) {
-      events.push({ type: eventType, domain: parseDomainJson(Buffer.from(domainJSON).toString('utf8')) });
-    },
-    handleK8sEvent: () => undefined,
-  });
+  const ear = hasHandler ? await listen(paths.notifyPipe, events) : undefined;
   const lines: Record<string, unknown>[] = [];
   const writeLine = (line: string): void => void lines.push(JSON.parse(line) as Record<string, unknown>);
   const stopping = new AbortController();
   const log = createLogger('virt-launcher', { destination: { write: writeLine } });
   const stopSignal = stopping.signal;
   const daemons = daemonsOn(daemon);
-  const ended = runLauncher({ flags, env, clock: systemClock, log, verbosity: 2, daemons, writeLine, stopSignal });
+  const ended = runLauncher({ flags, env, clock, log, verbosity: 2, daemons, writeLine, stopSignal });
   ended.catch(() => undefined);
   await Promise.race([eventually('readiness', () => existsSync(paths.readySocket)), ended]);
   const client = await connectCmd(paths.readySocket);
@@ -116,7 +130,7 @@ export async function startLauncherOnFake(
     client.close();
     for (const child of children) child.kill('SIGKILL');
     terminate();
-    await ear.stop(0);
+    await ear?.stop(0);
     await Promise.race([ended.catch(() => undefined), sleep(100)]);
     await daemon.close();
     rmSync(root, { recursive: true, force: true });

@@ -104,8 +104,8 @@ export function parseFsInfoReply(reply: string): AgentFacts | undefined {
   });
 }
 
-/** What a reply to `guest-fsfreeze-status` tells; undefined when it is of another shape. */
+/** What a reply to `guest-fsfreeze-status` tells; undefined when it is of another shape or tells nothing. */
 export function parseFsFreezeReply(reply: string): AgentFacts | undefined {
   const status = parseReturn(reply);
-  return typeof status === 'string' ? { fsFreezeStatus: textOf(status) } : undefined;
+  return typeof status === 'string' && status !== '' ? { fsFreezeStatus: textOf(status) } : undefined;
 }

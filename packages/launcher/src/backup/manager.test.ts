@@ -92,10 +92,11 @@ test('two requests at one time begin one backup', async () => {
   expect(done.filter((what) => what === 'begin')).toHaveLength(1);
 });
 
-test('a guest that cannot be thawed does not fail the backup', async () => {
+test('a guest that cannot be thawed does not fail the backup, which tells of it', async () => {
   const { backups, metadata } = createWorld({}, { thaw: () => Promise.reject(new Error('no agent')) });
   await backups.start(vmi, request, log);
-  expect(metadata.backup.load()?.Name).toBe('b1');
+  const BackupMsg = 'Failed to unfreeze filesystem after backup completion';
+  expect(metadata.backup.load()).toMatchObject({ Name: 'b1', BackupMsg });
 });
 
 test('what libvirt refuses leaves no directory and can be asked for again', async () => {

@@ -58,6 +58,8 @@ export function createBackupManager(deps: BackupManagerDeps): BackupManager {
   return new LibvirtBackupManager(deps);
 }
 
+const THAW_FAILED = 'Failed to unfreeze filesystem after backup completion';
+
 /** @source KubeVirt v1.9.0 pkg/virt-launcher/virtwrap/storage/backup.go */
 class LibvirtBackupManager implements BackupManager {
   readonly #deps: BackupManagerDeps;
@@ -143,7 +145,8 @@ class LibvirtBackupManager implements BackupManager {
     } finally {
       log.info('Thawing VMI after backup job started');
       await freezer.thaw(vmi, log).catch((caught: unknown) => {
-        log.error({ reason: caught }, 'Failed to unfreeze filesystem after backup completion');
+        log.error({ reason: caught }, THAW_FAILED);
+        this.#record({ BackupMsg: THAW_FAILED });
       });
     }
   }

@@ -136,3 +136,16 @@ test('a target makes an image of its own for a config volume whose size the sour
   expect(steps.map(({ error }) => error)).toEqual([undefined]);
   expect(made).toEqual(['xorrisofs']);
 });
+
+test.each(['{nope', '{"return":5}', '{"return":""}', '{}'])(
+  'a guest whose agent answers %s about its file systems is not frozen blindly, but thawed',
+  async (reply) => {
+    const agent = { 'guest-fsfreeze-status': [{ reply }] };
+    const steps = [{ rpc: 'FreezeVirtualMachine' }, { rpc: 'UnfreezeVirtualMachine' }];
+    const result = await play('freeze-thaw', { agent, steps });
+    const errors = result.steps.map(({ error }) => error);
+    expect(errors).toEqual([`failed to strip FSFreeze status: ${reply}`, undefined]);
+    expect(calls(result)).not.toContain('FSFreeze');
+    expect(calls(result)).toContain('FSThaw');
+  },
+);

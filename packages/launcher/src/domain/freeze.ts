@@ -39,6 +39,8 @@ const LATE_MS = 5_000;
 const FIRST_RETRY_MS = 1_000;
 const LONGEST_RETRY_MS = 30_000;
 const RETRY_LIMIT_MS = 600_000;
+/** As much of an agent's answer as an error shows. */
+const SHOWN_CHARS = 1_024;
 const STATUS_COMMAND = '{"execute":"guest-fsfreeze-status"}';
 
 /** Creates a freezer with no thaw ahead. `@source KubeVirt v1.9.0 pkg/virt-launcher/virtwrap/storage/fsfreeze.go` */
@@ -165,7 +167,11 @@ class AgentFreezer implements Freezer {
     return this.#deps.libvirt.lookupDomainByName(domainName(metadata.namespace, metadata.name));
   }
 
-  async #statusOf(domain: DomainRef): Promise<string | undefined> {
-    return parseFsFreezeReply(await this.#deps.libvirt.agentCommand(domain, STATUS_COMMAND))?.fsFreezeStatus;
+  /** @throws {LauncherError} `GuestCommandFailed` for an agent that does not say; a guest is not frozen blindly. */
+  async #statusOf(domain: DomainRef): Promise<string> {
+    const reply = await this.#deps.libvirt.agentCommand(domain, STATUS_COMMAND);
+    const status = parseFsFreezeReply(reply)?.fsFreezeStatus;
+    if (status !== undefined) return status;
+    throw new LauncherError('GuestCommandFailed', `failed to strip FSFreeze status: ${reply.slice(0, SHOWN_CHARS)}`);
   }
 }

@@ -6,7 +6,8 @@ import type { Logger } from '@virtwire/telemetry';
 import type { Clock } from '../config/clock.ts';
 import { textOf } from '../errors.ts';
 import type { MetadataCache } from '../metadata/cache.ts';
-import type { LibvirtPort } from './libvirt-port.ts';
+import type { DomainRef, LibvirtPort } from './libvirt-port.ts';
+import { isNoDomain } from './libvirt-port.ts';
 
 /** What a dump needs. */
 export interface MemoryDumperDeps {
@@ -31,17 +32,7 @@ const DUMP_NAME = 'memory.dump';
 export function createMemoryDumper({ libvirt, metadata, clock }: MemoryDumperDeps): MemoryDumper {
   let isBusy = false;
 
-  async function dump({ metadata: { namespace, name } }: Vmi, path: string, log: Logger): Promise<void> {
-    const FileName = basename(path);
-    if (metadata.memoryDump.load()?.FileName === FileName) return;
-    metadata.memoryDump.store({ FileName, StartTimestamp: renderTime(clock.now()) });
-    const domain = await libvirt.lookupDomainByName(domainName(namespace, name));
-    await removeOldDumps(dirname(path), log);
-    log.info('Starting memory dump');
-    const failure = await libvirt.coreDump(domain, path, FORMAT_RAW, MEMORY_ONLY).then(
-      () => '',
-      (caught: unknown) => `Domain memory dump failed: ${textOf(caught)}`,
-    );
+  function end(failure: string, log: Logger): void {
     if (failure === '') log.info('Completed memory dump successfully');
     else log.error(failure);
     metadata.memoryDump.update((started) => ({
@@ -51,6 +42,25 @@ export function createMemoryDumper({ libvirt, metadata, clock }: MemoryDumperDep
       Failed: failure !== '',
       FailureReason: failure,
     }));
+  }
+
+  const failureOf = (caught: unknown): string => `Domain memory dump failed: ${textOf(caught)}`;
+
+  async function dump({ metadata: { namespace, name } }: Vmi, path: string, log: Logger): Promise<void> {
+    const FileName = basename(path);
+    if (metadata.memoryDump.load()?.FileName === FileName) return;
+    metadata.memoryDump.store({ FileName, StartTimestamp: renderTime(clock.now()) });
+    let domain: DomainRef;
+    try {
+      domain = await libvirt.lookupDomainByName(domainName(namespace, name));
+    } catch (caught) {
+      // With libvirt away for a moment the VM goes on, and would wait for the end of its dump for ever.
+      if (!isNoDomain(caught)) end(failureOf(caught), log);
+      throw caught;
+    }
+    await removeOldDumps(dirname(path), log);
+    log.info('Starting memory dump');
+    end(await libvirt.coreDump(domain, path, FORMAT_RAW, MEMORY_ONLY).then(() => '', failureOf), log);
   }
 
   return {

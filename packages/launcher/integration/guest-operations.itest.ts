@@ -10,7 +10,7 @@ import { parseCore } from './support/core-file.ts';
 import { createVmi, hasGuest, provideKernel, requestOf } from './support/guest.ts';
 import { decodePicture } from './support/picture.ts';
 import type { LauncherPod } from './support/sandbox.ts';
-import { startLauncherPod } from './support/sandbox.ts';
+import { eventually, startLauncherPod } from './support/sandbox.ts';
 
 const UID = '7a1b2c3d-0000-4000-8000-000000000011';
 const FLAGS = ['--name', 'vm1', '--namespace', 'default', '--uid', UID, '--vm-stats-collector'];
@@ -163,6 +163,16 @@ describe.runIf(hasGuest)('operations on a guest with an agent (scripts/guest/bui
     expect(info.ok ? '' : info.error.detail).toMatch(/SEV|support/);
     const inject = await client.injectLaunchSecret({ vmi: name, options: Buffer.from('{"header":"x"}') }, PATIENT);
     expect(inject.ok ? '' : inject.error.detail).toBe('Secret is required');
+  });
+
+  test('a frozen guest is thawed although libvirt dies meanwhile', async () => {
+    unwrap(await client.freezeVirtualMachine({ vmi: name, unfreezeTimeoutSeconds: 1 }, PATIENT));
+    const daemon = await eventually('the daemon', () => pod.daemonPid());
+    process.kill(daemon, 'SIGKILL');
+    await pod.waitForLog(/^(libvirtd|virtqemud) exited, restarting$/);
+    const write = { domainName: 'default_vm1', Command: '/bin/sh', Args: ['-c', 'date >/mnt/date && sync'] };
+    // A frozen guest runs no commands.
+    await expect.poll(async () => (await client.exec({ ...write, timeoutSeconds: 20 }, PATIENT)).ok, POLL).toBe(true);
   });
 
   test('the guest boots again after a reset', async () => {

@@ -43,6 +43,8 @@ const PRIVATE_CODES = { first: 224, last: 254 } as const;
 const MAX_SEARCH_BYTES = 255;
 const MAX_DOMAIN_LENGTH = 253;
 const LABEL = /^[_a-z0-9]([_a-z0-9-]{0,61}[a-z0-9])?$/;
+/** Stricter, but for the nothing behind a final dot. */
+const LAST_LABEL = /^([a-z]([a-z0-9-]{0,61}[a-z0-9])?)?$/;
 
 /**
  * Options of every answer but those that name its kind, server and lease; all are sent, asked for or not.
@@ -68,12 +70,18 @@ export function dhcpOptions(settings: DhcpSettings): readonly DhcpOption[] {
   return [...options];
 }
 
-/** Domains as DNS labels, one after the other, not compressed. */
+function isValidDomain(domain: string): boolean {
+  const labels = domain.split('.');
+  const last = labels.pop() ?? '';
+  const isShort = domain !== '' && domain.length <= MAX_DOMAIN_LENGTH;
+  return isShort && LAST_LABEL.test(last) && labels.every((label) => LABEL.test(label));
+}
+
+/** Domains as DNS labels, one after the other, not compressed. A final dot leaves an empty label. */
 function searchList(search: readonly string[]): Buffer {
   const encoded = search.map((domain) => {
     const labels = domain.split('.');
-    const isValid = domain.length <= MAX_DOMAIN_LENGTH && labels.every((label) => LABEL.test(label));
-    if (!isValid) throw new LauncherError('NetworkFailed', `Search domain is not valid: '${domain}'`);
+    if (!isValidDomain(domain)) throw new LauncherError('NetworkFailed', `Search domain is not valid: '${domain}'`);
     const parts = labels.map((label) => Buffer.concat([Buffer.from([label.length]), Buffer.from(label)]));
     return Buffer.concat([...parts, Buffer.alloc(1)]);
   });

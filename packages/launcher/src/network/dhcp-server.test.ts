@@ -124,12 +124,17 @@ describe('options', () => {
     ]);
   });
 
-  test.each(['bad..example.com', '-x.com', 'x-.com', 'a b', 'ü.de', 'x'.repeat(64), ''])(
+  test.each(['bad..example.com', '-x.com', 'x-.com', 'a b', 'ü.de', 'x'.repeat(64), '', '.', '10.0.1', 'a._tcp'])(
     'a search domain %j is an error that names it',
     (domain) => {
       expect(() => dhcpOptions({ ...config, search: [domain] })).toThrow(`Search domain is not valid: '${domain}'`);
     },
   );
+
+  test('a search domain with a final dot is told with it', () => {
+    expect(optionOf({ search: ['corp.lan.'] }, 119)).toEqual(Buffer.from('\x04corp\x03lan\0\0'));
+    expect(optionOf({ search: ['corp.lan.'] }, 15)).toEqual(Buffer.from('corp.lan.'));
+  });
 
   test('a time server must be an address', () => {
     const extra = { ntpServers: ['192.0.2.1', 'ntp.example.com'] };

@@ -24,14 +24,23 @@ const TESTS: Readonly<Record<CmdRpc, readonly [file: string, title: string]>> = 
     'lifecycle',
     'a shutdown that the guest ignores stamps the time once; kill ends it, delete ends the launcher',
   ],
-  MigrateVirtualMachine: ['migration', 'a guest goes on with its memory, and both launchers tell of the end'],
-  SyncMigrationTarget: ['migration', 'a guest goes on with its memory, and both launchers tell of the end'],
+  MigrateVirtualMachine: [
+    'migration',
+    'FM-9.7 a guest goes on with its memory and the right time, and both launchers tell of the end',
+  ],
+  SyncMigrationTarget: [
+    'migration',
+    'FM-9.7 a guest goes on with its memory and the right time, and both launchers tell of the end',
+  ],
   CancelVirtualMachineMigration: [
     'migration',
     'FM-8.1 FM-8.9 FM-8.10 asked for twice it runs once; meanwhile all answers come; cancelled, the guest stays',
   ],
   SignalTargetPodCleanup: ['faults', 'FM-8.3 SignalTargetPodCleanup ends a waiting launcher with a code other than 0'],
-  FinalizeVirtualMachineMigration: ['migration', 'a guest goes on with its memory, and both launchers tell of the end'],
+  FinalizeVirtualMachineMigration: [
+    'migration',
+    'FM-9.7 a guest goes on with its memory and the right time, and both launchers tell of the end',
+  ],
   HotplugHostDevices: ['lifecycle', 'a round without host devices to plug in changes nothing'],
   GetDomain: ['lifecycle', 'describes the running domain'],
   GetDomainStats: ['lifecycle', 'describes the running domain'],

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { addCounts, countMatrix, countReport, isGood } from './counts.ts';
+import { addCounts, countMatrix, countReport, countSteps, isGood } from './counts.ts';
 
 const report = { numPassedTests: 3, numFailedTests: 1, numPendingTests: 2, numTodoTests: 1 };
 
@@ -33,4 +33,19 @@ test('cells of the matrix are counted, and those that are not built skip without
   expect(isGood(counts, 0, true, counts.skipped)).toBe(true);
   expect(isGood({ ...counts, skipped: 4 }, 0, true, counts.skipped)).toBe(false);
   expect(isGood(countMatrix({ counts: { passed: 7, declared: 0, notBuilt: 0, failed: 1 } }), 0, false)).toBe(false);
+});
+
+test('a failed check shows as a failure in the last line, and so does a run of tests that was cut off', () => {
+  const [good, bad] = [
+    { isOk: true, isTests: false },
+    { isOk: false, isTests: false },
+  ];
+  const [goodTests, badTests] = [
+    { isOk: true, isTests: true },
+    { isOk: false, isTests: true },
+  ];
+  expect(countSteps([good, good, goodTests], 0)).toEqual({ passed: 2, failed: 0, skipped: 0 });
+  expect(countSteps([good, bad, goodTests], 0)).toEqual({ passed: 1, failed: 1, skipped: 0 });
+  expect(countSteps([good, badTests], 0)).toEqual({ passed: 1, failed: 1, skipped: 0 });
+  expect(countSteps([good, badTests], 3)).toEqual({ passed: 1, failed: 0, skipped: 0 });
 });

@@ -40,6 +40,24 @@ export function countMatrix({ counts: { passed, declared, notBuilt, failed } }: 
   return { passed: passed + declared, failed, skipped: notBuilt };
 }
 
+/** How a step of the run ended; `isTests` for one that leaves reports, whose failures are counted from them. */
+export interface StepResult {
+  readonly isOk: boolean;
+  readonly isTests: boolean;
+}
+
+/**
+ * Counts steps: each check is one, and so is a step of tests that failed without a failed test, as one that was cut off.
+ *
+ * @param failedTests failures that the reports have.
+ */
+export function countSteps(steps: readonly StepResult[], failedTests: number): Counts {
+  const checks = steps.filter((s) => !s.isTests);
+  const isCutOff = failedTests === 0 && steps.some((s) => s.isTests && !s.isOk);
+  const failed = checks.filter((s) => !s.isOk).length;
+  return { passed: checks.length - failed, failed: failed + (isCutOff ? 1 : 0), skipped: 0 };
+}
+
 /** Adds runs up. */
 export function addCounts(all: readonly Counts[]): Counts {
   return all.reduce(

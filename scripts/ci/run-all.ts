@@ -3,7 +3,7 @@
 import { spawnSync } from 'node:child_process';
 import { globSync, readFileSync, rmSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { addCounts, countMatrix, countReport, isGood } from './counts.ts';
+import { addCounts, countMatrix, countReport, countSteps, isGood } from './counts.ts';
 import type { MatrixReport, Report } from './counts.ts';
 
 const root = resolve(import.meta.dirname, '../..');
@@ -24,6 +24,9 @@ const steps: readonly (readonly [title: string, command: string, args: readonly 
   ['integration tests', bin('nx'), ['run-many', '-t', 'integration', '--parallel=1']],
 ];
 
+/** Steps that leave reports of their tests. */
+const TESTS: ReadonlySet<string> = new Set(['unit tests', 'compatibility matrix', 'integration tests']);
+
 function run(title: string, command: string, args: readonly string[]): boolean {
   process.stdout.write(`\n=== ${title}\n`);
   const startedAt = Date.now();
@@ -38,13 +41,19 @@ function run(title: string, command: string, args: readonly string[]): boolean {
 }
 
 rmSync(resolve(root, 'reports'), { recursive: true, force: true });
-const failedSteps = steps.filter(([title, command, args]) => !run(title, command, args)).map(([title]) => title);
+const results = steps.map(([title, command, args]) => ({
+  title,
+  isOk: run(title, command, args),
+  isTests: TESTS.has(title),
+}));
+const failedSteps = results.filter((step) => !step.isOk).map(({ title }) => title);
 const read = (file: string): unknown => JSON.parse(readFileSync(resolve(root, file), 'utf8'));
 const MATRIX = 'reports/compat/matrix.json';
 const reports = globSync('reports/**/*.json', { cwd: root, exclude: [MATRIX] });
 // A matrix that was not finished has no report, and its step has failed.
 const matrix = addCounts(globSync(MATRIX, { cwd: root }).map((file) => countMatrix(read(file) as MatrixReport)));
-const counts = addCounts([...reports.map((file) => countReport(read(file) as Report)), matrix]);
+const tests = addCounts([...reports.map((file) => countReport(read(file) as Report)), matrix]);
+const counts = addCounts([tests, countSteps(results, tests.failed)]);
 const isCi = process.env['CI'] === 'true';
 if (failedSteps.length > 0) process.stdout.write(`\nFailed: ${failedSteps.join('; ')}\n`);
 if (isCi && counts.skipped > matrix.skipped) process.stdout.write('\nSkipped tests count as failures on CI.\n');

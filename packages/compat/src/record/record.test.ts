@@ -98,6 +98,10 @@ test('what passes through a recorder arrives, is written in the format of captur
     ...['connections/cmd-conn1.bin', 'connections/cmd-conn1.server.bin'],
   ]);
   expect((await replay(recordings)).problems).toEqual([]);
+  rmSync(join(out, 'connections/cmd-conn1.bin'));
+  expect((await replay(readRecordings(out))).problems).toEqual([
+    { path: 'index.json', problem: 'lists connections/cmd-conn1.bin, which is not there' },
+  ]);
 });
 
 /** What handlers do with a VM between its start and its end. */

@@ -1,6 +1,7 @@
 import { appendFileSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Sender } from '../connection/frames.ts';
+import { STATUS_NAMES } from '../connection/status-names.ts';
 import { CompatError } from '../errors.ts';
 import { MessageReader } from '../replay/recorded-json.ts';
 import { maskMessage } from './mask.ts';
@@ -37,11 +38,6 @@ const MAX_CONNECTION_BYTES = 64 * 1_048_576;
 /** Frames before the first call: settings and their like. */
 const MAX_EARLY_FRAMES = 64;
 const PRIVATE = { mode: 0o600 };
-const NAMES = [
-  ...['OK', 'Canceled', 'Unknown', 'InvalidArgument', 'DeadlineExceeded', 'NotFound', 'AlreadyExists'],
-  ...['PermissionDenied', 'ResourceExhausted', 'FailedPrecondition', 'Aborted', 'OutOfRange', 'Unimplemented'],
-  ...['Internal', 'Unavailable', 'DataLoss', 'Unauthenticated'],
-];
 
 const channelOf = (path: string): Channel => (path.startsWith('/kubevirt.notify') ? 'notify' : 'cmd');
 
@@ -93,7 +89,8 @@ class Recording {
   finish(): void {
     const { release, out } = this.#options;
     const messages = this.#entries.toSorted((a, b) => a.seq - b.seq).map(({ file, line }) => ({ file, ...line }));
-    writeFileSync(join(out, 'index.json'), render({ release, scenario: 'recorded', messages }), PRIVATE);
+    const connections = [...this.#lengths.keys()].map((name) => `connections/${name}`);
+    writeFileSync(join(out, 'index.json'), render({ release, scenario: 'recorded', connections, messages }), PRIVATE);
     writeFileSync(join(out, 'timeline.json'), render(this.#timeline), PRIVATE);
   }
 
@@ -131,7 +128,7 @@ class Recording {
       requestMetadata: Object.fromEntries(metadata.map(({ name, value }) => [name, [value]])),
       request: this.#side(types.request, request),
       ...(code === 0 ? { response: this.#side(types.response, answer ?? new Uint8Array()) } : {}),
-      grpcStatus: { code, message: details, name: NAMES[code] ?? String(code) },
+      grpcStatus: { code, message: details, name: STATUS_NAMES[code] ?? String(code) },
     };
   }
 

@@ -1,3 +1,5 @@
+import { STATUS_NAMES } from '../connection/status-names.ts';
+
 /** One side of a recorded call. */
 export interface RecordedMessage {
   /** Full name of the protobuf message. */
@@ -29,7 +31,7 @@ type Value = Readonly<Record<string, unknown>>;
 
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 /** Files with a number in front are recorded calls; nothing else in a folder of captures is named so. */
-const NUMBERED = /(^|\/)\d{3,}-[^/]+\.json$/;
+export const NUMBERED = /(^|\/)(\d{3,})-[^/]+\.json$/;
 
 export const isObject = (value: unknown): value is Value => typeof value === 'object' && value !== null;
 
@@ -45,7 +47,7 @@ export function isMeantAsCapture(path: string, value: unknown): boolean {
 /** Reads a recorded call. @returns why it cannot be replayed, as text, when it cannot. */
 export function readCapture(path: string, value: unknown): Capture | string {
   if (!isObject(value)) return 'is no recorded call: it holds no object';
-  const flaw = flawOf(value);
+  const flaw = flawOf(value) ?? numberFlaw(path, value);
   return flaw === undefined
     ? { release: '', ...(value as unknown as Omit<Capture, 'path' | 'release'>), path }
     : `is no recorded call: ${flaw}`;
@@ -58,11 +60,27 @@ function flawOf(value: Value): string | undefined {
   if (!isMessage(request)) return 'request has no type, or no base64';
   if (response !== undefined && !isMessage(response)) return 'response has no type, or no base64';
   if (!isObject(grpcStatus) || !Number.isInteger(grpcStatus['code'])) return 'grpcStatus has no code';
-  const { code } = grpcStatus as { readonly code: number };
+  const { code, name, message } = grpcStatus as {
+    readonly code: number;
+    readonly name?: unknown;
+    readonly message?: unknown;
+  };
   if (code < 0 || code > 16) return `grpcStatus has code ${code}, which gRPC does not have`;
+  if (name !== undefined && name !== STATUS_NAMES[code])
+    return `grpcStatus has code ${code}, and the name ${JSON.stringify(name)}`;
+  if (message !== undefined && typeof message !== 'string') return 'grpcStatus has a message that is no text';
   if (code === 0 && response === undefined) return 'the call succeeded and has no response';
   if (code !== 0 && response !== undefined) return `the call failed with code ${code} and has a response`;
   return metadataFlaw(value);
+}
+
+/** The number of a call stands in its file and in the name of its file. */
+function numberFlaw(path: string, { seq, atMs, durationMs }: Value): string | undefined {
+  const [, , number] = NUMBERED.exec(path) ?? [];
+  const isSame = number === undefined ? Number.isInteger(seq) : seq === Number(number);
+  if (seq !== undefined && !isSame) return `seq is ${JSON.stringify(seq)}`;
+  if (atMs !== undefined && typeof atMs !== 'number') return 'atMs is no number';
+  return durationMs !== undefined && typeof durationMs !== 'number' ? 'durationMs is no number' : undefined;
 }
 
 function metadataFlaw({ release, requestMetadata, connection }: Value): string | undefined {

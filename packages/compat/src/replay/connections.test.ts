@@ -68,3 +68,9 @@ test('a client that changes its authority is reported', () => {
   const problems = connectionProblems({ ...changed, captures }).map(({ problem }) => problem);
   expect(problems).toContainEqual(expect.stringContaining('its authority is localhost, not /a.sock'));
 });
+
+test('a connection whose calls nobody recorded is reported', () => {
+  const strange = scenario((one) => ({ ...one, connection: 9 }));
+  const problems = connectionProblems(strange).map(({ problem }) => problem);
+  expect(problems).toContainEqual(expect.stringMatching(/^it has \d+ calls, and 0 are recorded$/));
+});

@@ -16,12 +16,17 @@ function capturesOf(place: Pick<RecordedConnection, 'folder' | 'channel' | 'conn
   );
 }
 
+/** Calls are compared where they say which connection they were on; those of a folder by hand do not. */
+function hasCallsOf({ folder, channel }: RecordedConnection, all: readonly Capture[]): boolean {
+  return all.some((call) => dirname(call.path) === folder && call.channel === channel && call.connection !== undefined);
+}
+
 /** What is wrong with recorded connections: bytes that are no HTTP/2, and calls that are not those of the records. */
 export function connectionProblems(recordings: Recordings): readonly Flaw[] {
   const { connections, frames, captures } = recordings;
   return [
     ...connections.flatMap((connection) => {
-      const calls = capturesOf(connection, captures);
+      const calls = hasCallsOf(connection, captures) ? capturesOf(connection, captures) : undefined;
       const problems =
         connection.sender === 'client' ? requestProblems(connection, calls) : answerProblems(connection, calls);
       return problems.map((problem) => ({ path: connection.path, problem }));
@@ -40,7 +45,7 @@ export function connectionProblems(recordings: Recordings): readonly Flaw[] {
   ];
 }
 
-function requestProblems({ bytes }: RecordedConnection, calls: readonly Capture[]): readonly string[] {
+function requestProblems({ bytes }: RecordedConnection, calls: readonly Capture[] | undefined): readonly string[] {
   const { streams, flaw } = readConnection('client', bytes);
   const problems = flaw === undefined ? [] : [flaw];
   const authorities = new Set(streams.map(({ headers }) => headerValue(headers, ':authority') ?? ''));
@@ -51,7 +56,7 @@ function requestProblems({ bytes }: RecordedConnection, calls: readonly Capture[
   return [...problems, ...compareCalls(streams, calls, requestDifference)];
 }
 
-function answerProblems({ bytes }: RecordedConnection, calls: readonly Capture[]): readonly string[] {
+function answerProblems({ bytes }: RecordedConnection, calls: readonly Capture[] | undefined): readonly string[] {
   const { streams, flaw } = readConnection('server', bytes);
   const problems = flaw === undefined ? [] : [flaw];
   // Answers come in the order in which they are ready; streams are numbered in the order of the calls.
@@ -77,10 +82,10 @@ function headerProblems(headers: readonly Header[]): readonly string[] {
 
 function compareCalls(
   streams: readonly StreamContent[],
-  calls: readonly Capture[],
+  calls: readonly Capture[] | undefined,
   difference: (stream: StreamContent, call: Capture) => string | undefined,
 ): readonly string[] {
-  if (calls.length === 0) return [];
+  if (calls === undefined) return [];
   const count =
     streams.length === calls.length ? [] : [`it has ${streams.length} calls, and ${calls.length} are recorded`];
   const different = streams.flatMap((stream, i) => {

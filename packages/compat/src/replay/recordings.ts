@@ -4,6 +4,7 @@ import { gunzipSync } from 'node:zlib';
 import { type Sender } from '../connection/frames.ts';
 import { CompatError } from '../errors.ts';
 import { type Capture, isMeantAsCapture, isObject, readCapture } from './captures.ts';
+import { type FolderIndex, folderIndexProblems, readFolderIndex } from './folder-index.ts';
 
 /** A JSON document of a folder of samples. */
 export interface SampleDocument {
@@ -118,26 +119,29 @@ export function readRecordings(path: string): Recordings {
   const isFolder = statSync(path, { throwIfNoEntry: false })?.isDirectory();
   if (isFolder === undefined) throw new CompatError('BadOption', `${path} does not exist`);
   const found: Mutable<Recordings> = { captures: [], samples: [], connections: [], frames: [], flaws: [] };
-  const indexes: { readonly path: string; readonly files: readonly string[] }[] = [];
+  const indexes: FolderIndex[] = [];
   const paths = new Set<string>();
   for (const file of isFolder ? readFolder(path) : readBundle(path)) {
     paths.add(file.path);
     try {
-      const files = take(file, found);
-      if (files !== undefined) indexes.push({ path: file.path, files });
+      const index = take(file, found);
+      if (index !== undefined) indexes.push(index);
     } catch (caught) {
       found.flaws.push({ path: file.path, problem: caught instanceof Error ? caught.message : String(caught) });
     }
   }
-  found.flaws.push(...indexes.flatMap((index) => indexFlaws(index, paths)));
+  for (const index of indexes) {
+    const problems = folderIndexProblems(index, paths, found.captures);
+    found.flaws.push(...problems.map((problem) => ({ path: index.path, problem })));
+  }
   if (Object.values(found).every((list) => list.length === 0)) {
     throw new CompatError('BadOption', `${path} holds no recorded message and no sample`);
   }
   return found;
 }
 
-/** Sorts a file in. @returns the files that it lists, for an index. @throws {CompatError} `DecodeFailed` for a broken file. */
-function take(file: File, found: Mutable<Recordings>): readonly string[] | undefined {
+/** Sorts a file in. @returns what it says of its folder, for an index. @throws {CompatError} `DecodeFailed` for a broken file. */
+function take(file: File, found: Mutable<Recordings>): FolderIndex | undefined {
   const { path } = file;
   const [, channel, number, server, kind] = CONNECTION.exec(path) ?? [];
   const place = {
@@ -153,7 +157,7 @@ function take(file: File, found: Mutable<Recordings>): readonly string[] | undef
   const value = parse(text);
   if (kind !== undefined) {
     found.frames.push({ ...place, frames: framesOf(value) });
-  } else if (basename(path) === 'index.json') return filesOf(value);
+  } else if (basename(path) === 'index.json') return readFolderIndex(path, value);
   else if (isMeantAsCapture(path, value)) {
     const capture = readCapture(path, value);
     if (typeof capture === 'string') throw new CompatError('DecodeFailed', capture);
@@ -175,20 +179,4 @@ function framesOf(value: unknown): readonly Readonly<Record<string, unknown>>[] 
     return value as readonly Readonly<Record<string, unknown>>[];
   }
   throw new CompatError('DecodeFailed', 'is no list of frames');
-}
-
-/** Files that an index lists; undefined for an index of something else. */
-function filesOf(value: unknown): readonly string[] | undefined {
-  const { messages } = isObject(value) ? value : {};
-  if (!Array.isArray(messages)) return undefined;
-  const files = messages.map((message: unknown) => (isObject(message) ? message['file'] : undefined));
-  return files.filter((name) => typeof name === 'string');
-}
-
-function indexFlaws(
-  index: { readonly path: string; readonly files: readonly string[] },
-  paths: ReadonlySet<string>,
-): Flaw[] {
-  const missing = index.files.filter((name) => !paths.has(join(dirname(index.path), name)));
-  return missing.map((name) => ({ path: index.path, problem: `lists ${name}, which is not there` }));
 }

@@ -119,6 +119,14 @@ test.each([
   ['a status without number', { ...PAUSE, grpcStatus: 'OK' }, 'grpcStatus has no code'],
   ['a failure and a response', { ...PAUSE, grpcStatus: { code: 14, message: '' } }, 'the call failed with code 14'],
   ['no request', { ...PAUSE, request: null }, 'request has no type, or no base64'],
+  [
+    'the name of another code',
+    { ...PAUSE, grpcStatus: { code: 0, message: '', name: 'NotFound' } },
+    'grpcStatus has code 0, and the name "NotFound"',
+  ],
+  ['a status text that is none', { ...PAUSE, grpcStatus: { code: 0, message: 7 } }, 'grpcStatus has a message'],
+  ['a number that is none', { ...PAUSE, seq: 'one' }, 'seq is "one"'],
+  ['a time that is none', { ...PAUSE, atMs: 'now' }, 'atMs is no number'],
 ])('a record with %s is told by its name', async (_what, capture, text) => {
   expect((await replayOne(capture)).join('\n')).toContain(`001.json: is no recorded call: ${text}`);
 });
@@ -140,6 +148,9 @@ test('all broken files of a folder are told, and the rest is replayed', async ()
       expect.stringContaining('002-Half.json: is no JSON'),
       '003-Other.json: is no recorded call: channel is neither cmd nor notify',
       'connections/cmd-conn1.bin: byte 0: it does not begin as HTTP/2 does',
+      'index.json: does not list 001-Pause.json',
+      'index.json: does not list 002-Half.json',
+      'index.json: does not list 003-Other.json',
       'index.json: lists 004-Gone.json, which is not there',
       expect.stringContaining('timeline.json: is no JSON'),
     ]);

@@ -72,11 +72,23 @@ describe('image volumes', () => {
       undefined,
       /more than one file found in folder .*, only one disk is allowed/,
     ],
-    ['a path that leads out', () => undefined, '/../../secret', /leaves the image/],
-    ['a named file that is missing', () => undefined, '/a.raw', /no such file or directory/],
+    ['a path that leads out', () => undefined, '/../../secret', /^failed to find disk file .* leaves the image/],
+    [
+      'a named file that is missing',
+      () => undefined,
+      '/a.raw',
+      /^failed to find disk file from ImageVolume: lstat .*no such file/,
+    ],
   ])('%s is refused', async (_title, setUp, path, message) => {
     setUp();
     await expect(linkImageVolumes({ paths }, vmiWith(path))).rejects.toThrow(message);
+  });
+
+  test('a kernel that its image lacks is told from a disk that is lacking', async () => {
+    put(join(paths.imageVolumeDir, 'disk_1/disk/os.qcow2'));
+    const firmware = { kernelBoot: { container: { kernelPath: '/boot/vmlinuz' } } };
+    const message = /^error getting kernel boot artifact path from ImageVolume: lstat .*no such file/;
+    await expect(linkImageVolumes({ paths }, vmiWith(undefined, firmware))).rejects.toThrow(message);
   });
 
   test('FM-13.1 a link inside a user’s image is not followed', async () => {

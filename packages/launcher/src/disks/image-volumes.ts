@@ -10,6 +10,8 @@ import type { DiskDeps } from './ports.ts';
 import { nonEmpty } from '../converter/non-empty.ts';
 
 const DEFAULT_FOLDER = 'disk';
+const FINDING_DISK = 'failed to find disk file from ImageVolume: ';
+const FINDING_KERNEL = 'error getting kernel boot artifact path from ImageVolume: ';
 
 /**
  * Links from where the domain looks for container disks and kernels to the image volumes that the kubelet mounted.
@@ -22,32 +24,32 @@ export async function linkImageVolumes(deps: Pick<DiskDeps, 'paths'>, vmi: Vmi):
   for (const [index, { containerDisk }] of (vmi.spec.volumes ?? []).entries()) {
     if (containerDisk === undefined) continue;
     const root = `${imageVolumeDir}/disk_${String(index)}`;
-    const target = await targetOf(root, nonEmpty(containerDisk.path) ?? (await onlyFile(root)));
+    const target = await targetOf(root, nonEmpty(containerDisk.path) ?? (await onlyFile(root)), FINDING_DISK);
     await ensureLink(target, containerDiskImage(deps.paths, index));
   }
   const container = vmi.spec.domain.firmware?.kernelBoot?.container;
   for (const path of [container?.kernelPath, container?.initrdPath]) {
     if (!path) continue;
-    await ensureLink(await targetOf(kernelBootDir, path), `${containerDiskDir}/kernel-boot/${basename(path)}`);
+    const target = await targetOf(kernelBootDir, path, FINDING_KERNEL);
+    await ensureLink(target, `${containerDiskDir}/kernel-boot/${basename(path)}`);
   }
 }
 
 /** The path of the one file in an image's disk folder. */
 async function onlyFile(root: string): Promise<string> {
   const folder = `${root}/${DEFAULT_FOLDER}`;
-  const doing = 'failed to find disk file from ImageVolume: ';
   let names: readonly string[];
   try {
     names = await readdir(folder);
   } catch (error) {
-    throw LauncherError.from(goFileError(error, 'open', folder), 'DiskFailed', doing);
+    throw LauncherError.from(goFileError(error, 'open', folder), 'DiskFailed', FINDING_DISK);
   }
   const [first] = names;
   if (first === undefined) {
-    throw new LauncherError('DiskFailed', `${doing}no file found in folder ${folder}, no disk present`);
+    throw new LauncherError('DiskFailed', `${FINDING_DISK}no file found in folder ${folder}, no disk present`);
   }
   if (names.length > 1) {
-    const message = `${doing}more than one file found in folder ${folder}, only one disk is allowed`;
+    const message = `${FINDING_DISK}more than one file found in folder ${folder}, only one disk is allowed`;
     throw new LauncherError('DiskFailed', message);
   }
   return `${DEFAULT_FOLDER}/${first}`;
@@ -57,18 +59,18 @@ async function onlyFile(root: string): Promise<string> {
  * Joins a path inside an image to the place where the image is mounted. The image is the user's: a link in it could
  * lead anywhere, so none is followed.
  */
-async function targetOf(root: string, inside: string): Promise<string> {
+async function targetOf(root: string, inside: string, doing: string): Promise<string> {
   let path = root;
   for (const part of inside.split('/').filter((name) => name !== '' && name !== '.')) {
-    if (part === '..') throw new LauncherError('DiskFailed', `the path ${inside} leaves the image at ${root}`);
+    if (part === '..') throw new LauncherError('DiskFailed', `${doing}the path ${inside} leaves the image at ${root}`);
     path = `${path}/${part}`;
     let isLink: boolean;
     try {
       isLink = (await lstat(path)).isSymbolicLink();
     } catch (error) {
-      throw LauncherError.from(goFileError(error, 'lstat', path), 'DiskFailed', '');
+      throw LauncherError.from(goFileError(error, 'lstat', path), 'DiskFailed', doing);
     }
-    if (isLink) throw new LauncherError('DiskFailed', `${path} is a link, which is not followed`);
+    if (isLink) throw new LauncherError('DiskFailed', `${doing}${path} is a link, which is not followed`);
   }
   return path;
 }

@@ -45,7 +45,10 @@ export const COMMANDS: Readonly<Record<string, CompatCommand>> = {
   schema: {
     usage: 'schema [--against v1.3,v1.9.0|all] [--json] PATH',
     summary: 'proto files or a descriptor set: what breaks for peers of which release',
-    details: ['PATH is a folder of .proto files, a whole KubeVirt tree, one .proto file, or a descriptor set.'],
+    details: [
+      'PATH is a folder of .proto files, a whole KubeVirt tree, one .proto file, or a descriptor set. Of one file, only the',
+      'services in it are compared.',
+    ],
     options: [
       ['--against RELEASE,…|all', 'releases or lines to compare with; default: all from v0.59 on'],
       ['--json', 'print JSON'],

@@ -58,7 +58,7 @@ function rpcsOf(release: string | undefined, role: string): ReadonlySet<string> 
 export async function probeCommand(argv: readonly string[], io: CompatProcess): Promise<number> {
   const { values } = parseArgs({ args: [...argv], options: OPTIONS, strict: true });
   const { socket, as: role, unsafe: isUnsafe, vmi, scratch } = values;
-  if (socket === undefined) throw new CompatError('BadOption', 'probe: --socket is needed');
+  if (socket === undefined) throw new CompatError('BadOption', '--socket is needed');
   if (role !== 'handler' && role !== 'launcher') {
     throw new CompatError('BadOption', `--as ${role}: handler or launcher`);
   }

@@ -17,13 +17,10 @@ export async function recordCommand(argv: readonly string[], io: CompatProcess):
   const { values } = parseArgs({ args: [...argv], options: OPTIONS, strict: true });
   const { listen, to, out, release = 'unknown' } = values;
   if (listen === undefined || to === undefined || out === undefined) {
-    throw new CompatError('BadOption', 'record: --listen, --to and --out are needed');
+    throw new CompatError('BadOption', '--listen, --to and --out are needed');
   }
   if (resolve(listen) === resolve(to)) {
-    throw new CompatError(
-      'BadOption',
-      `record: --listen and --to are both ${listen}: move the socket of the server first`,
-    );
+    throw new CompatError('BadOption', `--listen and --to are both ${listen}: move the socket of the server first`);
   }
   const recorder = await startRecorder({ listen, to, out, release });
   io.error(`recording what passes from ${listen} to ${to}; Ctrl-C ends it`);

@@ -7,7 +7,7 @@ import type { CompatProcess } from './process.ts';
 /** Replays folders of recorded traffic. @returns 1 when our side takes something differently. */
 export async function replayCommand(argv: readonly string[], io: CompatProcess): Promise<number> {
   const { positionals } = parseArgs({ args: [...argv], allowPositionals: true, strict: true });
-  if (positionals.length === 0) throw new CompatError('BadOption', 'replay: name a folder');
+  if (positionals.length === 0) throw new CompatError('BadOption', 'name a folder');
   let isGood = true;
   for (const path of positionals) {
     const { messages, samples, connections, answers, open, problems } = await replay(readRecordings(path));

@@ -99,7 +99,8 @@ function renderOverview(cells: readonly Cell[]): string {
 
 function renderHeader(cells: readonly Cell[], facts: RunFacts): string {
   const counts = countCells(cells);
-  const verdict = counts.failed === 0 ? 'Nothing is broken.' : `${counts.failed} cells are broken.`;
+  const broken = counts.failed === 1 ? '1 cell is broken.' : `${counts.failed} cells are broken.`;
+  const verdict = counts.failed === 0 ? 'Nothing is broken.' : broken;
   const subjects = Object.entries(facts.subjects).map(([side, name]) => `${side}: ${name}`);
   const legend = KINDS.map(
     (kind) =>

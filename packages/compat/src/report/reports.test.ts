@@ -37,6 +37,12 @@ test('the last line counts every result', () => {
   expect(renderCounts(countCells(cells))).toBe('1 passed, 1 declared, 1 not built, 1 failed');
 });
 
+test.each([1, 2])('the page counts %i broken cells in grammar', (count) => {
+  const broken = Array.from({ length: count }, () => cell({ kind: 'fail', reason: 'x' }));
+  const sentence = count === 1 ? '1 cell is broken.' : '2 cells are broken.';
+  expect(renderHtml(broken, facts, scenarios)).toContain(`<strong>${sentence}</strong>`);
+});
+
 test('JUnit: fails carry reason and trace, not built is skipped, a difference passes and says so', () => {
   const xml = renderJunit(cells);
   expect(parseXml(xml)).toEqual([

@@ -64,6 +64,22 @@ describe('compat schema', () => {
     });
   });
 
+  test('a single proto file breaks nothing of the services in other files', async () => {
+    const cmd = join(tree('v1.9.0'), 'pkg/handler-launcher-com/cmd/v1/cmd.proto');
+    const { code, text } = await run(cmd);
+    expect(text).toBe('no break with v0.59.0 to v1.9.0\nin one file, compared alone: kubevirt.cmd.v1.Cmd');
+    expect(code).toBe(0);
+    writeFileSync(cmd, readFileSync(cmd, 'utf8').replace(/ *rpc Ping.*\n/, ''));
+    expect((await run(cmd)).text).toContain('Cmd/Ping: handlers call it and get UNIMPLEMENTED');
+  });
+
+  test('a tree without the notify protocol breaks launchers', async () => {
+    rmSync(join(tree('v1.9.0'), 'pkg/handler-launcher-com/notify'), { recursive: true });
+    const { code, text } = await run(directory);
+    expect(text).toContain('Notify/HandleDomainEvent: launchers call it and get UNIMPLEMENTED');
+    expect(code).toBe(1);
+  });
+
   test('says in words what breaks, for whom, and ends with 1', async () => {
     const { code, text } = await run('--against', 'all', tree('v0.37.0'));
     expect(code).toBe(1);
@@ -84,6 +100,26 @@ describe('compat schema', () => {
     ['no path', () => [], 'BadOption'],
     ['a path that is not there', () => [join(directory, 'nothing')], 'BadOption'],
     ['a folder without proto files', () => [directory], 'BadOption'],
+    ['no release at all', () => ['--against', ',', tree('v1.9.0')], 'BadOption'],
+    [
+      'an empty file',
+      () => {
+        writeFileSync(join(directory, 'empty.binpb'), '');
+        return [join(directory, 'empty.binpb')];
+      },
+      'BadOption',
+    ],
+    [
+      'a protocol of somebody else',
+      () => {
+        writeFileSync(
+          join(directory, 'other.proto'),
+          'syntax = "proto3"; package a; message M {} service S { rpc R(M) returns (M); }',
+        );
+        return [directory];
+      },
+      'BadOption',
+    ],
     ['a release that never was', () => ['--against', 'v7.7.7', tree('v1.9.0')], 'BadOption'],
     [
       'a proto file that is none',

@@ -277,11 +277,17 @@ function guestParts(
   const shared: Pick<LibvirtPort, 'lookupDomainByName' | 'getState' | 'agentCommand'> = {
     lookupDomainByName: (wanted) => libvirt.lookupDomainByName(wanted),
     getState: (domain) => libvirt.getState(domain),
-    agentCommand: sharingAnswers(libvirt),
+    agentCommand: sharingAnswers((domain, command: string) => libvirt.agentCommand(domain, command)),
+  };
+  // A reset needs no answer of the guest, and is what helps one that gives none.
+  const rebooting: Pick<LibvirtPort, 'lookupDomainByName' | 'reboot' | 'reset'> = {
+    lookupDomainByName: (wanted) => libvirt.lookupDomainByName(wanted),
+    reboot: (domain, how) => guestLibvirt.reboot(domain, how),
+    reset: sharingAnswers((domain) => libvirt.reset(domain)),
   };
   return guestHandlers({
     libvirt: guestLibvirt,
-    reboot: { libvirt: guestLibvirt, clock },
+    reboot: { libvirt: rebooting, clock },
     freezer,
     memoryDumper: createMemoryDumper({ libvirt: guestLibvirt, metadata, clock }),
     launchSecurity: createLaunchSecurity({ libvirt, firmwarePath: join(flags.ovmfPath, SEV_FIRMWARE) }),

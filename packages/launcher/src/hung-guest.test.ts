@@ -30,3 +30,18 @@ test('a QEMU that draws no picture does not keep a kill from libvirt, however ma
   client.close();
   expect((await Promise.all(pictures)).some(({ ok }) => ok)).toBe(false);
 });
+
+test('a guest whose agent hangs is reset, however many commands wait for it', async () => {
+  await using launcher = await startLauncherOnFake();
+  const { client, daemon, domainName, request } = launcher;
+  launcher.startQemu();
+  unwrap(await client.syncVirtualMachine(request));
+  daemon.faults.add({ kind: 'silent' }, { procedure: 'QEMU_DOMAIN_AGENT_COMMAND', times: Infinity });
+  const command = { domainName, Command: 'true', Args: [], timeoutSeconds: 1 };
+  const commands = Array.from({ length: 12 }, () => client.exec(command));
+  await eventually('a command', () => daemon.callsOf('QEMU_DOMAIN_AGENT_COMMAND').length > 0);
+  unwrap(await client.resetVirtualMachine(request));
+  expect(daemon.callsOf('DOMAIN_RESET')).toHaveLength(1);
+  client.close();
+  expect((await Promise.all(commands)).some(({ ok }) => ok)).toBe(false);
+});

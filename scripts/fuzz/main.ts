@@ -28,8 +28,12 @@ function runApart(target: string, inputs: number, seed: number): Promise<FuzzFig
       timer = setTimeout(hung, SILENCE_LIMIT_MS);
       const said = message as FromChild;
       if ('fed' in said) ({ fed } = said);
-      else if ('figures' in said) resolve(said.figures);
-      else reject(new Error(said.failure));
+      else {
+        if ('figures' in said) resolve(said.figures);
+        else reject(new Error(said.failure));
+        // What it has said is all; a launcher's timers may outlive the launcher.
+        child.kill('SIGKILL');
+      }
     });
     child.once('exit', (code, signal) => {
       clearTimeout(timer);

@@ -1,8 +1,5 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { Duplex } from 'node:stream';
-import { CMD_RPC_NAMES, type CmdHandlers, normaliseAuthority, serveCmd, serveNotify } from '@virtwire/shared-proto';
+import { normaliseAuthority } from '@virtwire/shared-proto';
 import {
   parseDomainJson,
   parseDomainXml,
@@ -15,14 +12,8 @@ import {
 import fc from 'fast-check';
 import type { Corpus } from './corpus.ts';
 import { mutate } from './mutate.ts';
-import type { Random } from './random.ts';
-import { connectRaw, type RawClient } from './raw-client.ts';
-
-/** Something that has to survive any bytes. */
-export interface Target extends AsyncDisposable {
-  /** Feeds one input. Rejects for a crash, a wrong error or a call that does not end. */
-  feed(random: Random): Promise<void> | void;
-}
+import { openCmdServer, openInfo, openNotifyServer } from './server-targets.ts';
+import type { Target } from './target.ts';
 
 /** Makes a target; `share` is its part of all inputs. */
 export interface TargetPlan {
@@ -30,9 +21,6 @@ export interface TargetPlan {
   open(corpus: Corpus): Promise<Target>;
 }
 
-const CMD = '/kubevirt.cmd.v1.Cmd/';
-const NOTIFY = '/kubevirt.notify.v1.Notify/';
-const CALLS_AT_ONCE = 32;
 const STRUCTURED = 400;
 
 /** Every target by name. */
@@ -47,66 +35,6 @@ export const TARGETS: Readonly<Record<string, TargetPlan>> = {
 };
 
 const nothing = { [Symbol.asyncDispose]: async (): Promise<void> => undefined };
-
-async function openCmdServer(corpus: Corpus): Promise<Target> {
-  const methods = CMD_RPC_NAMES.map((rpc) => [`${rpc.charAt(0).toLowerCase()}${rpc.slice(1)}`, async () => undefined]);
-  const handlers = Object.fromEntries(methods) as CmdHandlers;
-  const paths = CMD_RPC_NAMES.map((rpc) => `${CMD}${rpc}`);
-  return openServer((socket) => serveCmd(socket, handlers), paths, corpus, `${CMD}Ping`);
-}
-
-async function openNotifyServer(corpus: Corpus): Promise<Target> {
-  const handlers = {
-    handleDomainEvent: async (event: { domainJSON: Uint8Array }) => {
-      parseDomainJson(Buffer.from(event.domainJSON).toString());
-    },
-    handleK8sEvent: async (event: { eventJSON: Uint8Array }) => {
-      JSON.parse(Buffer.from(event.eventJSON).toString());
-    },
-  };
-  const paths = [`${NOTIFY}HandleDomainEvent`, `${NOTIFY}HandleK8sEvent`];
-  const info = '/kubevirt.notify.info.NotifyInfo/Info';
-  return openServer((socket) => serveNotify(socket, handlers), paths, corpus, info);
-}
-
-async function openInfo(corpus: Corpus): Promise<Target> {
-  const paths = ['/kubevirt.cmd.info.CmdInfo/Info', '/kubevirt.cmd.info.CmdInfo/Nothing', '/nothing'];
-  return openServer((socket) => serveCmd(socket, {}), paths, corpus, paths[0] ?? '');
-}
-
-/** A server on a real socket and a client that sends it what no client would. */
-async function openServer(
-  serve: (socketPath: string) => Promise<AsyncDisposable>,
-  paths: readonly string[],
-  corpus: Corpus,
-  witness: string,
-): Promise<Target> {
-  const directory = mkdtempSync(join(tmpdir(), 'virtwire-fuzz-'));
-  const socket = join(directory, 'sock');
-  const server = await serve(socket);
-  const client: RawClient = connectRaw(socket);
-  const all = [...corpus.requests.values()].flat();
-  const running = new Set<Promise<void>>();
-  let failure: unknown;
-  return {
-    feed: async (random) => {
-      const path = random.pick(paths);
-      const input = mutate(random.pick(corpus.requests.get(path) ?? all), random.pick(all), random);
-      const call = client.call(path, input).catch((caught: unknown) => (failure ??= caught)) as Promise<void>;
-      running.add(call);
-      void call.then(() => running.delete(call));
-      if (running.size >= CALLS_AT_ONCE) await Promise.race(running);
-      if (failure !== undefined) throw failure as Error;
-    },
-    [Symbol.asyncDispose]: async () => {
-      await Promise.all(running);
-      await client.call(witness, Buffer.alloc(0));
-      client[Symbol.dispose]();
-      await server[Symbol.asyncDispose]();
-      rmSync(directory, { recursive: true, force: true });
-    },
-  };
-}
 
 /** Recorded connections of three releases with bytes changed, in pieces. */
 async function openNormaliser({ connections }: Corpus): Promise<Target> {

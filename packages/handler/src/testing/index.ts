@@ -1,5 +1,6 @@
 export { clusterConfig } from '../cluster-config.ts';
 export { DomainWatch } from '../domain-watch/domain-watch.ts';
+export { createNotifyGate } from '../notify-server/notify-gate.ts';
 export { createEventHandlers } from '../notify-server/event-handlers.ts';
 export { createDomainStore } from '../domain-watch/domain-store.ts';
 export type { DomainStore } from '../domain-watch/domain-store.ts';

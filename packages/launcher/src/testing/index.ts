@@ -1,6 +1,8 @@
 export { comparableSteps, isAccident } from './comparable-steps.ts';
 export { createDiskWorld } from './disk-world.ts';
 export type { DiskWorld, ToolRun } from './disk-world.ts';
+export { startLauncherOnFake } from './launcher-on-fake.ts';
+export type { LauncherOnFake } from './launcher-on-fake.ts';
 export { runVector } from './run-vector.ts';
 export type { VectorResult } from './run-vector.ts';
 export { createVectorPreparation } from './vector-preparation.ts';

@@ -17,6 +17,7 @@ import { ensureDirectories } from '../config/directories.ts';
 import type { LauncherFlags } from '../config/flags.ts';
 import { parseFlags } from '../config/flags.ts';
 import { launcherPaths } from '../config/paths.ts';
+import type { LauncherProcess } from '../launcher.ts';
 import { runLauncher } from '../launcher.ts';
 import type { RunningDaemons } from '../libvirt-daemon/start.ts';
 
@@ -76,6 +77,10 @@ export interface LauncherSurroundings {
   readonly clock?: Clock;
   /** False: nobody takes its events. Default true. */
   readonly hasHandler?: boolean;
+  /** False: events and lines are not kept, for a launcher that lives long. Default true. */
+  readonly isRecorded?: boolean;
+  /** Default: the links of this process' network namespace. */
+  readonly podNetwork?: LauncherProcess['podNetwork'];
 }
 
 function daemonsOn(daemon: FakeDaemon): RunningDaemons {
@@ -84,10 +89,10 @@ function daemonsOn(daemon: FakeDaemon): RunningDaemons {
   return { name: 'libvirtd', socketPath, daemon: { starts: 1, pid: undefined, stop }, owns: () => false, stop };
 }
 
-function listen(pipe: string, events: { type: string; domain: Domain }[]): Promise<RpcServer> {
+function listen(pipe: string, hear: (type: string, domain: Domain) => void): Promise<RpcServer> {
   return serveNotify(pipe, {
     handleDomainEvent({ domainJSON, eventType }) {
-      events.push({ type: eventType, domain: parseDomainJson(Buffer.from(domainJSON).toString('utf8')) });
+      hear(eventType, parseDomainJson(Buffer.from(domainJSON).toString('utf8')));
     },
     handleK8sEvent: () => undefined,
   });
@@ -98,7 +103,7 @@ export async function startLauncherOnFake(
   extraFlags: readonly string[] = [],
   env: NodeJS.ProcessEnv = {},
   guest: NonNullable<FakeDaemonOptions['guest']> = {},
-  { clock = systemClock, hasHandler = true }: LauncherSurroundings = {},
+  { clock = systemClock, hasHandler = true, isRecorded = true, podNetwork }: LauncherSurroundings = {},
 ): Promise<LauncherOnFake> {
   const root = mkdtempSync(join(tmpdir(), 'virtwire-launcher-fake-'));
   const daemon = await startFakeDaemon({ uri: 'qemu:///session', guest });
@@ -106,14 +111,20 @@ export async function startLauncherOnFake(
   const paths = launcherPaths(flags);
   ensureDirectories(flags);
   const events: { type: string; domain: Domain }[] = [];
-  const ear = hasHandler ? await listen(paths.notifyPipe, events) : undefined;
+  const hear = (type: string, domain: Domain): void => {
+    if (isRecorded) events.push({ type, domain });
+  };
+  const ear = hasHandler ? await listen(paths.notifyPipe, hear) : undefined;
   const lines: Record<string, unknown>[] = [];
-  const writeLine = (line: string): void => void lines.push(JSON.parse(line) as Record<string, unknown>);
+  const writeLine = (line: string): void => {
+    if (isRecorded) lines.push(JSON.parse(line) as Record<string, unknown>);
+  };
   const stopping = new AbortController();
   const log = createLogger('virt-launcher', { destination: { write: writeLine } });
   const stopSignal = stopping.signal;
   const daemons = daemonsOn(daemon);
-  const ended = runLauncher({ flags, env, clock, log, verbosity: 2, daemons, writeLine, stopSignal });
+  const world = { clock, log, verbosity: 2, daemons, writeLine, stopSignal };
+  const ended = runLauncher({ flags, env, ...world, ...(podNetwork === undefined ? {} : { podNetwork }) });
   ended.catch(() => undefined);
   await Promise.race([eventually('readiness', () => existsSync(paths.readySocket)), ended]);
   const client = await connectCmd(paths.readySocket);
@@ -140,7 +151,7 @@ export async function startLauncherOnFake(
 }
 
 function startStandIn(pidFile: string): ChildProcess {
-  const child = spawn('sleep', ['600'], { stdio: 'ignore' });
+  const child = spawn('sleep', ['3600'], { stdio: 'ignore' });
   mkdirSync(dirname(pidFile), { recursive: true });
   writeFileSync(pidFile, String(child.pid));
   return child;

@@ -149,3 +149,8 @@ test.each(['{nope', '{"return":5}', '{"return":""}', '{}'])(
     expect(calls(result)).toContain('FSThaw');
   },
 );
+
+test('a migration without a link to refresh is finalized also where its domain cannot be looked up just now', async () => {
+  const { steps } = await play('finalize-nothing', { answers: { LookupDomainByName: [REFUSED] } });
+  expect(steps.map(({ error }) => error)).toEqual([undefined]);
+});

@@ -2,7 +2,7 @@ import { domainName, renderDomainElementXml } from '@virtwire/vm-model';
 import type { DomainInterface, DomainSpec, Vmi } from '@virtwire/vm-model';
 import type { Clock } from '../config/clock.ts';
 import type { GuestTimeSync } from '../domain/guest-time.ts';
-import { type DomainRef, isNoDomain, type LibvirtPort } from '../domain/libvirt-port.ts';
+import type { DomainRef, LibvirtPort } from '../domain/libvirt-port.ts';
 import type { Mutex } from '../domain/mutex.ts';
 import { LauncherError } from '../errors.ts';
 
@@ -54,8 +54,8 @@ async function refreshLinks(deps: FinalizeDeps, domain: DomainRef, names: Readon
 
 /**
  * What is left to do on the target when the VM is there: networks whose binding asks for it see their link go down and
- * up, so that the guest announces itself, and the guest's clock is set (FM-9.7). May be repeated. Without a domain, and
- * without a link to refresh, there is nothing to do.
+ * up, so that the guest announces itself, and the guest's clock is set (FM-9.7). May be repeated. Without a link to
+ * refresh, a domain that is not found or cannot be asked about is no failure: only its clock stays as it is.
  *
  * @throws {LauncherError} `MigrationFailed` when a link cannot be changed; libvirt's error when its domain is not there
  * @source KubeVirt v1.9.0 pkg/virt-launcher/virtwrap/manager.go FinalizeVirtualMachineMigration
@@ -64,7 +64,7 @@ export async function finalizeMigration(deps: FinalizeDeps, vmi: Vmi, migrations
   const names = new Set([...migrations].filter(([, { Method }]) => Method === LINK_REFRESH).map(([name]) => name));
   const name = domainName(vmi.metadata.namespace, vmi.metadata.name);
   const domain = await deps.libvirt.lookupDomainByName(name).catch((caught: unknown) => {
-    if (names.size === 0 && isNoDomain(caught)) return undefined;
+    if (names.size === 0) return undefined;
     throw caught;
   });
   if (domain === undefined) return;

@@ -45,10 +45,11 @@ export function createBackupExporter(deps: BackupExporterDeps): BackupExporter {
   return new TunnelExporter(deps);
 }
 
-function untilAborted(signal: AbortSignal): Promise<void> {
+/** Resolves when `signal` aborts; listens no longer than until `unwanted` does. */
+function untilAborted(signal: AbortSignal, unwanted: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) resolve();
-    else signal.addEventListener('abort', () => resolve(), { once: true });
+    else signal.addEventListener('abort', () => resolve(), { once: true, signal: unwanted });
   });
 }
 
@@ -130,7 +131,9 @@ class TunnelExporter implements BackupExporter {
       log.debug({ reason: error }, 'backup tunnel fault');
     });
     log.info(`backup tunnel: connected via CONNECT to https://${request.address}, serving NBD`);
-    await Promise.race([server.closed, untilAborted(signal)]);
+    const closed = new AbortController();
+    await Promise.race([server.closed, untilAborted(signal, closed.signal)]);
+    closed.abort();
     await server.stop(GRACE_MS);
   }
 }

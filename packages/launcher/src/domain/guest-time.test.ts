@@ -7,12 +7,13 @@ import { LibvirtCallError } from './libvirt-port.ts';
 const vm = { name: 'ns_vm', uuid: '1', id: 1 };
 const other = { name: 'ns_vm', uuid: '1', id: 2 };
 
-function start(answer: (attempt: number) => Error | undefined) {
+function start(answer: (attempt: number) => Error | undefined, lookUp = () => Promise.resolve(vm)) {
   const clock = createFakeClock(1_700_000_000_250);
   const set: { readonly id: number; readonly seconds: number; readonly nanoseconds: number }[] = [];
   const lines: string[] = [];
   const write = (line: string): void => void lines.push((JSON.parse(line) as { msg: string }).msg);
   const libvirt = {
+    lookupDomainByName: lookUp,
     setTime({ id }: { readonly id: number }, seconds: number, nanoseconds: number): Promise<void> {
       set.push({ id, seconds, nanoseconds });
       const error = answer(set.length);
@@ -56,4 +57,16 @@ test('FM-9.7 a newer request ends an older one', async () => {
   sync.start(other);
   await clock.advance(3_000);
   expect(set.map(({ id }) => id)).toEqual([1, 2, 2, 2]);
+});
+
+test('a domain that is gone when the guest has gone on is not asked for a minute', async () => {
+  const gone = new LibvirtCallError(42, 10, 'Domain not found');
+  const { clock, set, lines, sync } = start(
+    () => silent,
+    () => Promise.reject(gone),
+  );
+  sync.start(vm);
+  await clock.advance(120_000);
+  expect(set).toEqual([]);
+  expect(lines).toEqual(['failed to sync guest time']);
 });

@@ -26,10 +26,26 @@ function isFinal(caught: unknown): boolean {
  *
  * @source KubeVirt v1.9.0 pkg/virt-launcher/virtwrap/manager.go setGuestTime
  */
-export function createGuestTimeSync(libvirt: Pick<LibvirtPort, 'setTime'>, clock: Clock, log: Logger): GuestTimeSync {
+export function createGuestTimeSync(
+  libvirt: Pick<LibvirtPort, 'lookupDomainByName' | 'setTime'>,
+  clock: Clock,
+  log: Logger,
+): GuestTimeSync {
   let running = new AbortController();
 
+  /** What was there before the guest went on may be gone now. */
+  async function isThere({ name }: DomainRef): Promise<boolean> {
+    try {
+      await libvirt.lookupDomainByName(name);
+      return true;
+    } catch (caught) {
+      log.error({ reason: caught }, 'failed to sync guest time');
+      return false;
+    }
+  }
+
   async function run(domain: DomainRef, signal: AbortSignal): Promise<void> {
+    if (!(await isThere(domain))) return;
     const giveUpAtMs = clock.now() + GIVE_UP_AFTER_MS;
     while (clock.now() < giveUpAtMs) {
       await clock.sleep(TRY_EVERY_MS, signal);

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { connectionProblems } from './connections.ts';
 import { type RecordedConnection, readRecordings, type Recordings } from './recordings.ts';
 
-const all = readRecordings(join(import.meta.dirname, '../../../../testdata/captures.ndjson.gz'));
+const all = readRecordings(join(import.meta.dirname, '../../../../testdata/captures.ndjson.br'));
 const SCENARIO = 'handlers/v1.3.1/grace-expired';
 
 /** One scenario with its two recorded connections. */

@@ -5,7 +5,7 @@ import type { Capture, RecordedMessage } from './captures.ts';
 import { readRecordings } from './recordings.ts';
 import { recordProblems } from './records.ts';
 
-const { captures } = readRecordings(join(import.meta.dirname, '../../../../testdata/captures.ndjson.gz'));
+const { captures } = readRecordings(join(import.meta.dirname, '../../../../testdata/captures.ndjson.br'));
 const lifecycle = captures.filter(({ path }) => path.startsWith('v1.0.1/lifecycle/'));
 
 interface Field {

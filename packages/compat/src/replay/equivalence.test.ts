@@ -6,7 +6,7 @@ import type { Capture } from './captures.ts';
 import { compareAnswers } from './equivalence.ts';
 import { readRecordings } from './recordings.ts';
 
-const { captures } = readRecordings(join(import.meta.dirname, '../../../../testdata/captures.ndjson.gz'));
+const { captures } = readRecordings(join(import.meta.dirname, '../../../../testdata/captures.ndjson.br'));
 const scenario = captures.filter(({ path }) => path.startsWith('handlers/v1.3.1/lifecycle/'));
 
 async function problemsOf(change: (capture: Capture) => Capture): Promise<readonly string[]> {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { folderIndexProblems, readFolderIndex } from './folder-index.ts';
+import { folderIndexProblems, foldersWithoutIndex, readFolderIndex } from './folder-index.ts';
 import type { Capture } from './captures.ts';
 
 const FILES = ['001-Info.json', '002-Ping.json', '003-notify-Info.json'];
@@ -43,4 +43,12 @@ test.each<[string, unknown, string]>([
   ],
 ])('an index that %s is reported', (_title, index, problem) => {
   expect(problemsOf(index)[0]).toBe(problem);
+});
+
+test('a recording whose index is gone is reported, a folder of loose calls is not', () => {
+  expect(foldersWithoutIndex(paths)).toEqual(['v1.6.6/life']);
+  expect(foldersWithoutIndex(new Set(['a/001-Ping.json', 'a/timeline.json']))).toEqual(['a']);
+  expect(foldersWithoutIndex(new Set(['a/001-Ping.json', 'a/timeline.json', 'a/index.json']))).toEqual([]);
+  expect(foldersWithoutIndex(new Set(['001-Ping.json', 'index.json', 'connections/cmd-conn1.bin']))).toEqual([]);
+  expect(foldersWithoutIndex(new Set(['a/001-Ping.json', 'b/timeline.json']))).toEqual([]);
 });

@@ -69,3 +69,12 @@ function orderProblems(files: readonly string[]): readonly string[] {
     return numberOf(name) < numberOf(before) ? [`lists ${name} after ${before}`] : [];
   });
 }
+
+/** Folders of a whole recording, told by what else a recorder writes, whose index is gone. */
+export function foldersWithoutIndex(paths: ReadonlySet<string>): readonly string[] {
+  const folders = new Set([...paths].filter((path) => NUMBERED.test(path)).map((path) => dirname(path)));
+  const isRecording = (folder: string): boolean =>
+    paths.has(join(folder, 'timeline.json')) ||
+    [...paths].some((path) => dirname(path) === join(folder, 'connections') && path.endsWith('.bin'));
+  return [...folders].filter((folder) => isRecording(folder) && !paths.has(join(folder, 'index.json')));
+}

@@ -1,10 +1,10 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
-import { gunzipSync } from 'node:zlib';
+import { brotliDecompressSync } from 'node:zlib';
 import { type Sender } from '../connection/frames.ts';
 import { CompatError } from '../errors.ts';
 import { type Capture, isMeantAsCapture, isObject, readCapture } from './captures.ts';
-import { type FolderIndex, folderIndexProblems, readFolderIndex } from './folder-index.ts';
+import { type FolderIndex, folderIndexProblems, foldersWithoutIndex, readFolderIndex } from './folder-index.ts';
 
 /** A JSON document of a folder of samples. */
 export interface SampleDocument {
@@ -72,9 +72,9 @@ function readLimited(file: string): Buffer {
 
 function unpack(file: string): string {
   try {
-    return gunzipSync(readFileSync(file)).toString('utf8');
+    return brotliDecompressSync(readFileSync(file)).toString('utf8');
   } catch (caught) {
-    throw new CompatError('BadOption', `${file} is no .ndjson.gz bundle: name a folder of captures, or such a bundle`, {
+    throw new CompatError('BadOption', `${file} is no .ndjson.br bundle: name a folder of captures, or such a bundle`, {
       cause: caught,
     });
   }
@@ -110,7 +110,7 @@ function contentOf({ json, text, latin1 }: BundleLine): Buffer {
 }
 
 /**
- * Reads a folder in the format of KubeVirt captures or samples, or a `.ndjson.gz` bundle of one. Files that are neither
+ * Reads a folder in the format of KubeVirt captures or samples, or a `.ndjson.br` bundle of one. Files that are neither
  * are skipped; those that are broken are listed.
  *
  * @throws {CompatError} `BadOption` when there is nothing to replay.
@@ -133,6 +133,9 @@ export function readRecordings(path: string): Recordings {
   for (const index of indexes) {
     const problems = folderIndexProblems(index, paths, found.captures);
     found.flaws.push(...problems.map((problem) => ({ path: index.path, problem })));
+  }
+  for (const folder of foldersWithoutIndex(paths)) {
+    found.flaws.push({ path: join(folder, 'index.json'), problem: 'is not there, beside the recorded calls' });
   }
   if (Object.values(found).every((list) => list.length === 0)) {
     throw new CompatError('BadOption', `${path} holds no recorded message and no sample`);

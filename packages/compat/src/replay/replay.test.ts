@@ -8,7 +8,7 @@ import { codecProblem } from './codec.ts';
 import { MessageReader } from './recorded-json.ts';
 import { replay } from './replay.ts';
 
-const bundle = (name: string): string => join(import.meta.dirname, `../../../../testdata/${name}.ndjson.gz`);
+const bundle = (name: string): string => join(import.meta.dirname, `../../../../testdata/${name}.ndjson.br`);
 
 test('all recorded traffic replays', { timeout: 240_000 }, async () => {
   const result = await replay(readRecordings(bundle('captures')));

@@ -131,10 +131,10 @@ describe.runIf(canRun)('the image of the compatibility suite', { timeout: BUILD_
 
   test('replays recorded traffic', async () => {
     const recorded = folder('recorded', (path) =>
-      cpSync(join(ROOT, 'testdata/wire-samples.ndjson.gz'), join(path, 's.ndjson.gz')),
+      cpSync(join(ROOT, 'testdata/wire-samples.ndjson.br'), join(path, 's.ndjson.br')),
     );
     const outcome = await inContainer(
-      ['replay', '/in/s.ndjson.gz'],
+      ['replay', '/in/s.ndjson.br'],
       [{ source: recorded, target: '/in', isReadOnly: true }],
     );
     expect(outcome).toMatchObject({ code: 0, output: expect.stringContaining('0 problems') as string });

@@ -88,7 +88,7 @@ test('its command compares schemas, replays, and probes nobody, each with its ex
   };
   const root = join(import.meta.dirname, '..');
   expect(await ended('schema', join(root, 'proto'))).toMatchObject({ code: 0 });
-  const samples = await ended('replay', join(root, 'testdata/wire-samples.ndjson.gz'));
+  const samples = await ended('replay', join(root, 'testdata/wire-samples.ndjson.br'));
   expect(samples).toMatchObject({ code: 0, output: expect.stringContaining('0 problems') as string });
   expect(await ended('probe', '--socket', '/no/such/socket')).toMatchObject({ code: 2 });
   expect(await ended('rules')).toMatchObject({ code: 0 });

@@ -27,7 +27,7 @@ const MAX_CONNECTION_BYTES = 8_192;
 
 /** Reads the corpus out of the repository's test data. */
 export function readCorpus(): Corpus {
-  const files = openFiles(join(TESTDATA, 'captures.ndjson.gz'));
+  const files = openFiles(join(TESTDATA, 'captures.ndjson.br'));
   const requests = new Map<string, Buffer[]>();
   const [domains, vmis, xmls]: Buffer[][] = [[], [], []];
   for (const path of files.paths) {

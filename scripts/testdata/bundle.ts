@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { basename, join, relative } from 'node:path';
-import { gunzipSync, gzipSync } from 'node:zlib';
+import { brotliCompressSync, brotliDecompressSync, constants } from 'node:zlib';
 import { parseJson, renderJson } from '@virtwire/vm-model';
 
 /** A file of a folder of test data; JSON files are parsed, recorded bytes have one character per byte, others are text. */
@@ -11,7 +11,7 @@ type Entry = { readonly path: string } & (
 /**
  * A folder of test data, whether it is a real one or a bundle. Paths are relative, with `/`.
  *
- * A bundle is gzip'd NDJSON, one line per file: `{"path":"001-a/vmi.json","json":{...}}`, `{"path":...,"text":"..."}`
+ * A bundle is NDJSON compressed with Brotli, one line per file: `{"path":"001-a/vmi.json","json":{...}}`, `{"path":...,"text":"..."}`
  * or `{"path":"a.bin","latin1":"..."}`.
  */
 export interface Files {
@@ -25,7 +25,7 @@ export interface Files {
 
 /** Opens a folder, a single file (then the only path is its name) or a bundle. */
 export function openFiles(path: string): Files {
-  if (path.endsWith('.ndjson.gz')) return filesOf(parseBundle(readFileSync(path)));
+  if (path.endsWith('.ndjson.br')) return filesOf(parseBundle(readFileSync(path)));
   return filesOf(listFiles(path).map((file) => readEntry(path, file)));
 }
 
@@ -34,12 +34,19 @@ export function renderBundle(path: string): Buffer {
   const lines = listFiles(path)
     .filter((file) => basename(file) !== 'README.md')
     .map((file) => renderJson(readEntry(path, file)));
-  return gzipSync(`${lines.join('\n')}\n`, { level: 9 });
+  const text = Buffer.from(`${lines.join('\n')}\n`);
+  const params = {
+    [constants.BROTLI_PARAM_QUALITY]: constants.BROTLI_MAX_QUALITY,
+    // Cases of a family repeat each other over distances that gzip's 32 KiB do not reach.
+    [constants.BROTLI_PARAM_LGWIN]: constants.BROTLI_MAX_WINDOW_BITS,
+    [constants.BROTLI_PARAM_SIZE_HINT]: text.length,
+  };
+  return brotliCompressSync(text, { params });
 }
 
 /** What a bundle holds, for comparing two of them whatever the compressor. */
 export function bundleText(bundle: Buffer): string {
-  return gunzipSync(bundle).toString('utf8');
+  return brotliDecompressSync(bundle).toString('utf8');
 }
 
 function parseBundle(bundle: Buffer): readonly Entry[] {

@@ -4,7 +4,7 @@ export interface Family {
   /** Folder or file below the source. */
   readonly from: string;
   /**
-   * `bundle`: all files in one gzip'd NDJSON file, `testdata/<name>.ndjson.gz`;
+   * `bundle`: all files in one Brotli-compressed NDJSON file, `testdata/<name>.ndjson.br`;
    * `minified`: one JSON file without white space, at `to` below the repository.
    */
   readonly form: 'bundle' | 'minified';
@@ -48,5 +48,5 @@ export const FAMILIES: readonly Family[] = [
 
 /** Where a family lies in the repository. */
 export function targetOf(family: Family): string {
-  return family.to ?? `testdata/${family.name}.ndjson.gz`;
+  return family.to ?? `testdata/${family.name}.ndjson.br`;
 }

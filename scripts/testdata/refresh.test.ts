@@ -31,7 +31,7 @@ const FOLDER = {
 describe('a bundle', () => {
   test('opens like the folder that it was made of', () => {
     const folder = folderOf(FOLDER);
-    const path = join(temporary, 'bundle.ndjson.gz');
+    const path = join(temporary, 'bundle.ndjson.br');
     writeFileSync(path, renderBundle(folder));
     const [plain, packed] = [openFiles(folder), openFiles(path)];
     expect(packed.paths).toEqual(['a/in.json', 'a/out.xml', 'index.json']);
@@ -83,15 +83,15 @@ describe('refresh.ts', () => {
 
   test('with --check notices a source that differs, and writes nothing', async () => {
     const from = folderOf({ 'vectors/handler-phase/table.json': '[]' });
-    const before = openFiles(join(ROOT, 'testdata/handler-phase.ndjson.gz')).text('table.json');
+    const before = openFiles(join(ROOT, 'testdata/handler-phase.ndjson.br')).text('table.json');
     const { code, text } = await refresh('--check', '--from', from, 'handler-phase');
     expect(code).toBe(1);
-    expect(text).toContain('testdata/handler-phase.ndjson.gz differs from vectors/handler-phase');
-    expect(openFiles(join(ROOT, 'testdata/handler-phase.ndjson.gz')).text('table.json')).toBe(before);
+    expect(text).toContain('testdata/handler-phase.ndjson.br differs from vectors/handler-phase');
+    expect(openFiles(join(ROOT, 'testdata/handler-phase.ndjson.br')).text('table.json')).toBe(before);
   });
 
   test('with --check accepts a source that is the same', async () => {
-    const files = openFiles(join(ROOT, 'testdata/handler-phase.ndjson.gz'));
+    const files = openFiles(join(ROOT, 'testdata/handler-phase.ndjson.br'));
     const same = Object.fromEntries(files.paths.map((path) => [`vectors/handler-phase/${path}`, files.text(path)]));
     expect(await refresh('--check', '--from', folderOf(same), 'handler-phase')).toEqual({ code: 0, text: '' });
   });

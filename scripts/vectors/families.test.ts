@@ -14,7 +14,7 @@ const temporary = mkdtempSync(join(tmpdir(), 'virtwire-vectors-'));
 afterAll(() => rmSync(temporary, { recursive: true }));
 
 function dataOf(name: string): Files {
-  return openFiles(join(ROOT, `testdata/${FAMILIES.get(name)?.data ?? name}.ndjson.gz`));
+  return openFiles(join(ROOT, `testdata/${FAMILIES.get(name)?.data ?? name}.ndjson.br`));
 }
 
 async function run(name: string, files: Files): ReturnType<typeof runFamily> {

@@ -19,7 +19,7 @@ function usage(problem: string): number {
 }
 
 function open(name: string, family: FamilyEntry, directory: string | undefined): Files | undefined {
-  const path = directory === undefined ? join(ROOT, `testdata/${family.data ?? name}.ndjson.gz`) : resolve(directory);
+  const path = directory === undefined ? join(ROOT, `testdata/${family.data ?? name}.ndjson.br`) : resolve(directory);
   return existsSync(path) ? openFiles(path) : undefined;
 }
 

@@ -68,7 +68,7 @@ export const COMMANDS: Readonly<Record<string, CompatCommand>> = {
     usage: 'replay DIR…',
     summary: 'recorded traffic: every message decodes, comes back equal, and gets an equivalent answer',
     details: [
-      'DIR is a folder in the format of KubeVirt captures or what record wrote, or a .ndjson.gz bundle of one.',
+      'DIR is a folder in the format of KubeVirt captures or what record wrote, or a .ndjson.br bundle of one.',
       'Broken files are listed and the rest is replayed.',
     ],
     options: [],

@@ -50,7 +50,7 @@ test.each([
   [['probe'], '--socket is needed'],
   [['probe', '--socket', '/no/socket'], '/no/socket does not exist: name the socket'],
   [['probe', '--socket', import.meta.filename], `${import.meta.filename} is no socket`],
-  [['replay', import.meta.filename], `${import.meta.filename} is no .ndjson.gz bundle`],
+  [['replay', import.meta.filename], `${import.meta.filename} is no .ndjson.br bundle`],
   [['schema', import.meta.filename], `${import.meta.filename} is neither .proto file nor descriptor set`],
   [['record', '--listen', '/tmp/x'], '--to and --out are needed'],
   [['replay'], 'name a folder'],

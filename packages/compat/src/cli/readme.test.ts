@@ -47,7 +47,7 @@ test('the three commands of "Check your KubeVirt upgrade" work', async () => {
   const probed = await run(probe, { [socket]: launcher.cmdSocket });
   expect(probed).toMatchObject({ code: 0 });
   expect(probed.out).toContain('v1.6');
-  const recorded = join(ROOT, 'testdata/wire-samples.ndjson.gz');
+  const recorded = join(ROOT, 'testdata/wire-samples.ndjson.br');
   expect(await run(replay, { 'recorded-traffic': recorded })).toMatchObject({ code: 0 });
 });
 

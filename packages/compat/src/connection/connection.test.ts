@@ -8,7 +8,7 @@ import { FrameReader, renderDataFrames, type Sender } from './frames.ts';
 import { MessageSplitter, renderMessage } from './message-splitter.ts';
 import { StreamReader } from './stream-reader.ts';
 
-const { connections } = readRecordings(join(import.meta.dirname, '../../../../testdata/captures.ndjson.gz'));
+const { connections } = readRecordings(join(import.meta.dirname, '../../../../testdata/captures.ndjson.br'));
 const RECORDED = connections.map(({ bytes }) => bytes.subarray(0, 16_384));
 
 /** Recorded bytes with a few of them changed, and a piece of another connection somewhere. */

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { gunzipSync } from 'node:zlib';
+import { brotliDecompressSync } from 'node:zlib';
 
 /** One file of a bundle of the repository's test data. */
 export interface BundledFile {
@@ -11,8 +11,8 @@ export interface BundledFile {
 
 /** Reads a bundle of the repository's test data. */
 export function readBundle(name: string): readonly BundledFile[] {
-  const bundle = readFileSync(join(import.meta.dirname, `../../../../testdata/${name}.ndjson.gz`));
-  const lines = gunzipSync(bundle).toString('utf8').trimEnd().split('\n');
+  const bundle = readFileSync(join(import.meta.dirname, `../../../../testdata/${name}.ndjson.br`));
+  const lines = brotliDecompressSync(bundle).toString('utf8').trimEnd().split('\n');
   return lines.map((line) => JSON.parse(line) as BundledFile);
 }
 

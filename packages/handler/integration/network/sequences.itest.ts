@@ -1,7 +1,7 @@
 import * as fs from 'node:fs';
 import * as os from 'node:os';
 import * as path from 'node:path';
-import { gunzipSync } from 'node:zlib';
+import { brotliDecompressSync } from 'node:zlib';
 import { NetworkNamespace, RouteSocket, runTool, startProcess } from '@virtwire/host';
 import { createLogger } from '@virtwire/telemetry';
 import { parseVmiJson, renderJson } from '@virtwire/vm-model';
@@ -242,8 +242,8 @@ async function shell(network: NetworkNamespace, commands: readonly string[]): Pr
 }
 
 function readCases(): Map<string, { input: Input; output: readonly Result[] }> {
-  const bundle = path.resolve(import.meta.dirname, '../../../../testdata/network-sequences.ndjson.gz');
-  const entries = gunzipSync(fs.readFileSync(bundle)).toString('utf8').trim().split('\n').map((l) => JSON.parse(l) as { path: string; json: unknown }); // prettier-ignore
+  const bundle = path.resolve(import.meta.dirname, '../../../../testdata/network-sequences.ndjson.br');
+  const entries = brotliDecompressSync(fs.readFileSync(bundle)).toString('utf8').trim().split('\n').map((l) => JSON.parse(l) as { path: string; json: unknown }); // prettier-ignore
   const json = new Map(entries.map((e) => [e.path, e.json]));
   const names = new Set(entries.filter((e) => e.path.includes('/')).map((e) => path.dirname(e.path)));
   return new Map(

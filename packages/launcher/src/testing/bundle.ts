@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { gunzipSync } from 'node:zlib';
+import { brotliDecompressSync } from 'node:zlib';
 import { parseJson } from '@virtwire/vm-model';
 
 interface Entry {
@@ -19,7 +19,7 @@ export interface VectorCase<I, O> {
 
 /** The cases of a family of the repository's test data, in order. */
 export function readCases<I, O>(family: string): readonly VectorCase<I, O>[] {
-  const text = gunzipSync(readFileSync(join(TESTDATA, `${family}.ndjson.gz`))).toString('utf8');
+  const text = brotliDecompressSync(readFileSync(join(TESTDATA, `${family}.ndjson.br`))).toString('utf8');
   const files = new Map<string, unknown>();
   for (const line of text.trimEnd().split('\n')) {
     const { path, json } = parseJson(line) as Entry;
@@ -35,7 +35,7 @@ export function readCases<I, O>(family: string): readonly VectorCase<I, O>[] {
 
 /** All files of a family by path: JSON parsed, others as text. */
 export function readFiles(family: string): ReadonlyMap<string, unknown> {
-  const text = gunzipSync(readFileSync(join(TESTDATA, `${family}.ndjson.gz`))).toString('utf8');
+  const text = brotliDecompressSync(readFileSync(join(TESTDATA, `${family}.ndjson.br`))).toString('utf8');
   return new Map(
     text
       .trimEnd()

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { gunzipSync } from 'node:zlib';
+import { brotliDecompressSync } from 'node:zlib';
 
 /** Reads the JSON files of a bundle of the repository's test data, by their paths. */
 export function readBundle(name: string): ReadonlyMap<string, unknown> {
-  const bundle = readFileSync(join(import.meta.dirname, `../../../../testdata/${name}.ndjson.gz`));
-  const lines = gunzipSync(bundle).toString('utf8').trimEnd().split('\n');
+  const bundle = readFileSync(join(import.meta.dirname, `../../../../testdata/${name}.ndjson.br`));
+  const lines = brotliDecompressSync(bundle).toString('utf8').trimEnd().split('\n');
   const entries = lines.map((line) => JSON.parse(line) as { path: string; json?: unknown });
   return new Map(entries.filter(({ json }) => json !== undefined).map(({ path, json }) => [path, json]));
 }

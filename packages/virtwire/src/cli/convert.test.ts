@@ -4,13 +4,13 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { Readable } from 'node:stream';
-import { gunzipSync } from 'node:zlib';
+import { brotliDecompressSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { stringify } from 'yaml';
 import type { Output } from './output.ts';
 import { runCli } from './program.ts';
 
-const TESTDATA = join(import.meta.dirname, '../../../../testdata/converter.ndjson.gz');
+const TESTDATA = join(import.meta.dirname, '../../../../testdata/converter.ndjson.br');
 const PROGRAM = join(import.meta.dirname, '../../bin/virtwire');
 
 interface Entry {
@@ -19,7 +19,7 @@ interface Entry {
   readonly text?: string;
 }
 
-const entries = gunzipSync(readFileSync(TESTDATA))
+const entries = brotliDecompressSync(readFileSync(TESTDATA))
   .toString('utf8')
   .trimEnd()
   .split('\n')

@@ -22,6 +22,13 @@ const NO_VMI = 'No valid vmi object present in command server request';
 const OF_HANDLER: readonly ProductMutant[] = [
   mutant(
     'handler',
+    'guest info is asked for while the agent is away',
+    'handler/src/status/compute.ts',
+    ['isAlive(input.domain) && isAgentConnected', 'isAlive(input.domain) && !isAgentConnected'],
+    by('guest-agent', 'v1.9'),
+  ),
+  mutant(
+    'handler',
     'an RPC that is not implemented is told as a failed synchronisation',
     'handler/src/vmi/controller.ts',
     ["hasErrorCode(error, 'Unimplemented') ? undefined : error", 'error'],

@@ -174,6 +174,7 @@ export async function pause(scene: HandlerScene): Promise<CellResult> {
 /** The guest agent comes and goes. */
 export async function guestAgent(scene: HandlerScene): Promise<CellResult> {
   const launcher = await scene.runVm();
+  check(callsOf(launcher, 'GetGuestInfo').length === 0, 'guest info was asked for without an agent');
   launcher.connectAgent();
   await scene.until('condition AgentConnected', () => scene.hasCondition('AgentConnected'));
   await scene.until('a question for guest info', () => callsOf(launcher, 'GetGuestInfo').length > 0);

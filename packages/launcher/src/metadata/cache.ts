@@ -12,8 +12,8 @@ export interface MetadataCell<T> {
   load(): T | undefined;
   /** Writes and notifies, whether or not the value changed. */
   store(value: T): void;
-  /** Writes without a notification. */
-  set(value: T): void;
+  /** Writes without a notification; undefined makes it unwritten again. */
+  set(value: T | undefined): void;
   /** Replaces the value by what `change` returns, and notifies if a field differs. The cell counts as written either way. */
   update(change: (current: T) => T): void;
 }

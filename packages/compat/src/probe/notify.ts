@@ -11,16 +11,20 @@ const K8S_EVENT = 'HandleK8sEvent';
 /** A VM that no cluster has. */
 const NOBODY = { namespace: 'virtwire-probe', name: 'nobody', uid: '00000000-0000-4000-8000-000000000000' };
 
+type Vm = EventSubject['vm'];
+
 interface Case {
   readonly rpc: string;
   readonly label: string;
   readonly request: Fields;
+  /** The VM that a sound event is about: the pipe of another VM refuses it. */
+  readonly about?: Vm;
   /** The words of a refusal; undefined for an event that has to be taken. */
   readonly refused?: RegExp;
   readonly mayRefuse?: RegExp;
 }
 
-const k8sEvent = (vm: { readonly namespace: string; readonly name: string; readonly uid: string }): string =>
+const k8sEvent = (vm: Vm): string =>
   JSON.stringify({
     metadata: {},
     involvedObject: { kind: 'VirtualMachineInstance', apiVersion: 'kubevirt.io/v1', ...vm },
@@ -49,37 +53,62 @@ const HARMLESS: readonly Case[] = [
   {
     rpc: K8S_EVENT,
     label: 'an event of an unknown VM',
+    about: NOBODY,
     request: { eventJSON: k8sEvent(NOBODY) },
     refused: /^VMI not found$/,
   },
 ];
 
 /** Events that a handler acts upon. */
-function effective(domain: string, vm: typeof NOBODY): readonly Case[] {
+function effective(domain: string, vm: Vm): readonly Case[] {
   const statusJSON = JSON.stringify({ metadata: {}, status: 'Failure', message: 'Libvirt reconnect, domain' });
+  const tell = (label: string, eventType: string): Case => {
+    return { ...{ rpc: DOMAIN_EVENT, label, about: vm }, request: { eventType, domainJSON: domain } };
+  };
   return [
-    { rpc: DOMAIN_EVENT, label: 'ADDED', request: { eventType: 'ADDED', domainJSON: domain } },
-    { rpc: DOMAIN_EVENT, label: 'MODIFIED', request: { eventType: 'MODIFIED', domainJSON: domain } },
-    { rpc: DOMAIN_EVENT, label: 'the same once more', request: { eventType: 'MODIFIED', domainJSON: domain } },
-    { rpc: DOMAIN_EVENT, label: 'DELETED', request: { eventType: 'DELETED', domainJSON: domain } },
+    tell('ADDED', 'ADDED'),
+    tell('MODIFIED', 'MODIFIED'),
+    tell('the same once more', 'MODIFIED'),
+    tell('DELETED', 'DELETED'),
     { rpc: DOMAIN_EVENT, label: 'ERROR', request: { eventType: 'ERROR', statusJSON } },
     {
-      ...{ rpc: K8S_EVENT, label: 'an event of the VM', mayRefuse: /^VMI not found$/ },
+      ...{ rpc: K8S_EVENT, label: 'an event of the VM', about: vm, mayRefuse: /^VMI not found$/ },
       request: { eventJSON: k8sEvent(vm) },
     },
   ];
 }
 
-function judge({ refused, mayRefuse }: Case, answer: ProbeAnswer): string | undefined {
-  const { code, details, outcome, flaw } = answer;
-  if (flaw !== undefined) return flaw;
-  if (code === CODE.deadline) return 'it gives no answer in time';
-  if (code !== CODE.ok) return `it answers gRPC code ${code}: ${details}`;
-  const text = outcome?.message ?? '';
-  if (outcome?.success === true) return refused === undefined ? undefined : 'it takes it, and has to refuse';
+/** How virtwire's handler refuses an event that is not about the VM of the pipe that it came by. */
+const FOREIGN = /^this pipe belongs to (\S+) \((\S+)\), not to (\S+) \((\S*)\)$/;
+
+/** The VM whose pipe refuses an event about another one; undefined for other words, or if it is that very VM. */
+function ownerOfPipe(text: string, about: Vm | undefined): string | undefined {
+  const [, owner = '', ownerUid = '', key, uid] = FOREIGN.exec(text) ?? [];
+  if (about === undefined || key !== `${about.namespace}/${about.name}` || uid !== about.uid) return undefined;
+  return owner === key && ownerUid === uid ? undefined : `${owner} (${ownerUid})`;
+}
+
+interface Judgement {
+  readonly isGood: boolean;
+  readonly what: string;
+}
+
+const deviation = (what: string): Judgement => ({ isGood: false, what: `: ${what}` });
+
+function judgeRefusal({ refused, mayRefuse, about }: Case, text: string): Judgement {
   const expected = refused ?? mayRefuse;
-  if (expected === undefined) return `it refuses: ${text}`;
-  return expected.test(text) ? undefined : `it refuses with other words: ${text}`;
+  if (expected?.test(text) === true) return { isGood: true, what: '' };
+  const owner = ownerOfPipe(text, about);
+  if (owner !== undefined) return { isGood: true, what: `: refused as it should be, the pipe belongs to ${owner}` };
+  return deviation(expected === undefined ? `it refuses: ${text}` : `it refuses with other words: ${text}`);
+}
+
+function judge(one: Case, { code, details, outcome, flaw }: ProbeAnswer): Judgement {
+  if (flaw !== undefined) return deviation(flaw);
+  if (code === CODE.deadline) return deviation('it gives no answer in time');
+  if (code !== CODE.ok) return deviation(`it answers gRPC code ${code}: ${details}`);
+  if (outcome?.success !== true) return judgeRefusal(one, outcome?.message ?? '');
+  return one.refused === undefined ? { isGood: true, what: '' } : deviation('it takes it, and has to refuse');
 }
 
 async function runCases(peer: ProbePeer, findings: Findings, cases: readonly Case[]): Promise<void> {
@@ -90,9 +119,9 @@ async function runCases(peer: ProbePeer, findings: Findings, cases: readonly Cas
       findings.missing(rpc, answer.details);
       continue;
     }
-    const problem = judge(one, answer);
-    if (problem === undefined) findings.good(rpc, label);
-    else findings.bad(rpc, `${label}: ${problem}`);
+    const { isGood, what } = judge(one, answer);
+    if (isGood) findings.good(rpc, label + what);
+    else findings.bad(rpc, label + what);
   }
 }
 

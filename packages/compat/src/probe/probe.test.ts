@@ -14,7 +14,8 @@ import { startOurHandler } from '../matrix/our-handler.ts';
 import { POD_UID, scheduledVmi, VM } from '../matrix/test-vmi.ts';
 import { VmiStore } from '../matrix/vmi-store.ts';
 import { RELEASE_LINES } from '../release-line.ts';
-import { probeLauncher, probeNotifyServer, type ProbeResult } from './probe.ts';
+import { HandlerScene } from '../scenarios/handler-scene.ts';
+import { type ProbeOptions, probeLauncher, probeNotifyServer, type ProbeResult } from './probe.ts';
 
 let dir: string;
 beforeEach(() => {
@@ -216,6 +217,54 @@ describe('towards a notify server', () => {
     await handler.stop();
     expect(deviations(result)).toEqual([]);
     for (const { verdict: found } of result.findings) expect(found).toBe('supported');
+  });
+
+  const foreignVmi = scheduledVmi((vmi) => {
+    vmi.metadata = { ...vmi.metadata, name: 'vm2', uid: '0d9a1f60-5b1e-4c1b-9c1d-0242ac120003' };
+  });
+
+  test.each<[what: string, options: ProbeOptions, isOfThePipe: boolean]>([
+    ['what it sends without --unsafe', {}, false],
+    ['a VM of the probe', { isUnsafe: true }, false],
+    ['another VM', { isUnsafe: true, vmi: foreignVmi }, false],
+    ["the pipe's own VM", { isUnsafe: true, vmi: scheduledVmi() }, true],
+  ])('the pipe of a pod refuses events about other VMs, as it should: %s', async (_what, options, isOfThePipe) => {
+    await using scene = new HandlerScene(
+      {
+        ...{ pair: { handler: 'new', launcher: 'v1.9' }, line: 'v1.9', note: () => undefined },
+        ...{ emulations: { startHandler: startEmulatedHandler, startLauncher: startEmulatedLauncher } },
+        signal: new AbortController().signal,
+      },
+      startOurHandler,
+    );
+    await scene.runVm();
+    const result = await probeNotifyServer(join(scene.dirs.pod(POD_UID).shareDir, 'domain-notify-pipe.sock'), options);
+    expect(deviations(result)).toEqual([]);
+    for (const { verdict: found } of result.findings) expect(found).toBe('supported');
+    const told = (rpc: string): string => result.findings.find((finding) => finding.rpc === rpc)?.detail ?? '';
+    const owner = `refused as it should be, the pipe belongs to ns1/vm1 (${VM.uid})`;
+    expect(told('HandleK8sEvent')).toContain(`an event of an unknown VM: ${owner}`);
+    if (options.isUnsafe !== true) return;
+    expect(told('HandleDomainEvent').includes(`ADDED: ${owner}`)).toBe(!isOfThePipe);
+    expect(told('HandleK8sEvent').includes(`an event of the VM: ${owner}`)).toBe(!isOfThePipe);
+  });
+
+  test.each<[what: string, words: string, told: RegExp]>([
+    [
+      'its own VM',
+      `this pipe belongs to ns1/vm1 (${VM.uid}), not to ns1/vm1 (${VM.uid})`,
+      /ADDED: it refuses: this pipe/,
+    ],
+    ['somebody who sent nothing', 'this pipe belongs to a/b (u), not to c/d (u)', /unknown VM: it refuses with other/],
+  ])('tells of a pipe that refuses %s', async (_what, words, told) => {
+    const socket = join(dir, 'n');
+    const refuse = (): never => {
+      throw new Error(words);
+    };
+    const server = await serveNotify(socket, { handleDomainEvent: refuse, handleK8sEvent: refuse });
+    const result = await probeNotifyServer(socket, { isUnsafe: true, vmi: scheduledVmi() });
+    expect(deviations(result).join('\n')).toMatch(told);
+    await server.stop(0);
   });
 
   test.each(RELEASE_LINES)('knows the handler of %s', async (line) => {

@@ -13,12 +13,17 @@ import { logPlaces } from './log-places.ts';
 const PACKAGE = join(import.meta.dirname, '..');
 
 /**
- * Node flags that the launcher is shipped with: a small heap that is given back, and no optimising compilers, whose code and
- * working memory are a quarter of what a launcher would hold, for calls that take milliseconds with or without them.
+ * Node flags that the launcher is shipped with: a small heap that is given back. Flags that change compiled code are not
+ * among them, see src/config/frugal-engine.ts.
  */
 const NODE_FLAGS = [
-  ...['--max-semi-space-size=1', '--max-old-space-size=96', '--optimize-for-size', '--single-threaded-gc'],
-  ...['--no-opt', '--no-maglev', '--v8-pool-size=1', '--expose-gc', '--no-warnings'],
+  ...[
+    '--max-semi-space-size=1',
+    '--max-old-space-size=96',
+    '--single-threaded-gc',
+    '--v8-pool-size=1',
+    '--no-warnings',
+  ],
 ];
 
 const target = resolve(process.argv[2] ?? join(PACKAGE, 'dist-bin/virt-launcher.mjs'));

@@ -46,6 +46,8 @@ export interface LauncherProcess {
   readonly writeLine: (line: string) => void;
   /** Aborted by the first signal that asks the launcher to end. */
   readonly stopSignal: AbortSignal;
+  /** Called once, when the launcher serves and all that a start needs is loaded. */
+  readonly onReady?: () => void;
   /** Stands for the pod's links where there is no pod. Default: those of this process' network namespace. */
   readonly podNetwork?: Pick<GuestNetworkDeps, 'readLinks' | 'startServers'>;
 }
@@ -111,6 +113,7 @@ async function start(launcher: LauncherProcess): Promise<Running> {
   void graph.loop.run(ending.signal);
   server.markReady();
   log.info('Marked as ready');
+  launcher.onReady?.();
   void preparation.warmUp();
   return { connection, guestConnection, graph, server, line, preparation, ending, failure: failure.promise };
 }

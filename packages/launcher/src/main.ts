@@ -5,6 +5,7 @@ import { systemClock } from './config/clock.ts';
 import { ensureDirectories } from './config/directories.ts';
 import type { LauncherFlags } from './config/flags.ts';
 import { parseFlags, renderFlagHelp } from './config/flags.ts';
+import { makeEngineFrugal } from './config/frugal-engine.ts';
 import { startIdleCollector } from './config/idle-collector.ts';
 import type { LogOutput } from './config/log-output.ts';
 import { createLogOutput } from './config/log-output.ts';
@@ -51,12 +52,6 @@ async function run(flags: LauncherFlags, verbosity: number, log: Logger, output:
   log.info(`Hypervisor set to ${flags.hypervisor}`);
   if (flags.unknown.length > 0) log.warn(`Ignoring unknown flags: ${flags.unknown.join(' ')}`);
   const stopSignal = installStopSignals(log);
-  const { gc } = globalThis;
-  if (gc !== undefined) {
-    startIdleCollector(() => {
-      gc();
-    });
-  }
   ensureDirectories(flags);
   if (flags.simulateCrash) throw new LauncherError('SimulatedCrash', 'Simulated virt-launcher crash');
   const sidecars = flags.hookSidecars > 0 ? await waitForSidecars(flags, log, stopSignal) : undefined;
@@ -65,7 +60,9 @@ async function run(flags: LauncherFlags, verbosity: number, log: Logger, output:
   try {
     // The daemon starts while the rest of the program is loaded.
     const { runLauncher } = await import('./launcher.ts');
-    await runLauncher({ flags, env, clock: systemClock, log, verbosity, daemons, sidecars, writeLine, stopSignal });
+    const onReady = (): void => void startIdleCollector(makeEngineFrugal());
+    const common = { flags, env, clock: systemClock, log, verbosity, daemons, sidecars, writeLine, stopSignal };
+    await runLauncher({ ...common, onReady });
   } catch (caught) {
     await daemons.stop();
     throw caught;

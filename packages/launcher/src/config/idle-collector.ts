@@ -1,4 +1,4 @@
-/** Collects garbage; there when node runs with `--expose-gc`. */
+/** Collects garbage, all of it, at once. */
 export type CollectGarbage = () => void;
 
 const LOOK_EVERY_MS = 3_000;

@@ -204,7 +204,8 @@ function domainParts(deps: TrackingDeps, flags: LauncherFlags, metadata: Metadat
   const plugins = createPlugins({ clock, log, baseDir: PLUGIN_DIR });
   const renderSpec = (spec: DomainSpec): string => renderDomainXml(spec, { indent: '\t' });
   const hooks = createDomainHooks({ sidecars: deps.sidecars, plugins, renderSpec });
-  const definer = createDefiner({ libvirt, parseSpec, onDefine: (vmi, spec) => hooks.render(vmi, spec, 'Boot') });
+  const onBootDefine = (vmi: Vmi, spec: DomainSpec): Promise<string> => hooks.render(vmi, spec, 'Boot');
+  const definer = createDefiner({ libvirt, metadata, parseSpec, onDefine: onBootDefine });
   const onDefine = (vmi: Vmi, spec: DomainSpec): Promise<string> => hooks.render(vmi, spec, 'MigrationTarget');
   const secretDir = join(flags.privateDir, 'secret');
   const credentials = createCredentialPropagation({ libvirt: guestLibvirt, metadata, clock, secretDir });

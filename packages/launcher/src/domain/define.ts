@@ -1,6 +1,7 @@
 import type { DomainSpec, Vmi } from '@virtwire/vm-model';
 import type { Logger } from '@virtwire/telemetry';
 import { countHotplugPorts } from '../converter/ports.ts';
+import type { MetadataCache } from '../metadata/cache.ts';
 import { withCompletedDevices, withPlaceholders, withRootPorts } from './hotplug-ports.ts';
 import type { DomainRef, LibvirtPort } from './libvirt-port.ts';
 
@@ -9,6 +10,7 @@ const XML_INACTIVE = 2;
 /** What defining needs. */
 export interface DefinerDeps {
   readonly libvirt: Pick<LibvirtPort, 'defineXml' | 'getXml'>;
+  readonly metadata: Pick<MetadataCache, 'uid'>;
   readonly parseSpec: (xml: string) => DomainSpec;
   /** The domain's XML, changed as the VM's sidecars and plugins want; asked before each define. */
   readonly onDefine: (vmi: Vmi, spec: DomainSpec) => Promise<string>;
@@ -36,13 +38,28 @@ function virtioModelOf(vmi: Vmi): string {
 
 /** Creates the definer. `@source KubeVirt v1.9.0 pkg/virt-launcher/virtwrap/manager.go:1619` */
 export function createDefiner(deps: DefinerDeps): DomainDefiner {
-  const { libvirt } = deps;
+  const { libvirt, metadata } = deps;
+
+  /**
+   * The UID is known before libvirt's event can be: a handler knows a domain by it. A domain that is refused has none,
+   * one whose change is refused keeps its own.
+   */
+  async function defineOwned(vmi: Vmi, xml: string): Promise<DomainRef> {
+    const before = metadata.uid.load();
+    metadata.uid.set(vmi.metadata.uid);
+    try {
+      return await libvirt.defineXml(xml);
+    } catch (caught) {
+      metadata.uid.set(before);
+      throw caught;
+    }
+  }
 
   async function defineOnce(vmi: Vmi, spec: DomainSpec, log: Logger): Promise<DomainRef> {
     const xml = await deps.onDefine(vmi, spec);
     log.debug(`Domain XML generated. Base64 dump ${Buffer.from(xml).toString('base64')}`);
     try {
-      return await libvirt.defineXml(xml);
+      return await defineOwned(vmi, xml);
     } catch (caught) {
       log.error({ reason: caught }, 'Defining the VirtualMachineInstance failed.');
       throw caught;

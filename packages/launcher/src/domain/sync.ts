@@ -125,25 +125,12 @@ class LibvirtDomainSync<O> implements DomainSync<O> {
   }
 
   async #define(vmi: Vmi, spec: DomainSpec, options: O | undefined, log: Logger): Promise<DomainRef> {
-    const { metadata } = this.#deps;
+    const { metadata, definer } = this.#deps;
     const prepared = await this.#prepare(vmi, spec, options, log);
-    const ref = await this.#defineOwned(vmi, prepared, log);
+    const ref = await spanned(log, 'define domain', definer.define(vmi, prepared, log));
     metadata.gracePeriod.set({ ...metadata.gracePeriod.load(), DeletionGracePeriodSeconds: gracePeriodOf(vmi) });
     log.info('Domain defined.');
     return ref;
-  }
-
-  /** The UID is known before libvirt's event can be: a handler knows a domain by it. A domain that is refused has none. */
-  async #defineOwned(vmi: Vmi, prepared: DomainSpec, log: Logger): Promise<DomainRef> {
-    const { metadata, definer } = this.#deps;
-    const before = metadata.uid.load();
-    metadata.uid.set(vmi.metadata.uid);
-    try {
-      return await spanned(log, 'define domain', definer.define(vmi, prepared, log));
-    } catch (caught) {
-      metadata.uid.set(before);
-      throw caught;
-    }
   }
 
   async #prepare(vmi: Vmi, spec: DomainSpec, options: O | undefined, log: Logger): Promise<DomainSpec> {

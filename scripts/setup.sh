@@ -84,12 +84,21 @@ install_missing() {
   rm -f "$log"
 }
 
+link_node() { # npm 10 leaves the link out where two packages have a `node`, though one of them is for another machine
+  [ ! -x node_modules/.bin/node ] || return 0
+  for node in node_modules/node-linux-*/bin/node; do
+    [ -x "$node" ] || fail "npm has no Node for this machine ($(uname -m)): only x86_64 and aarch64 are supported"
+    ln -sf "../${node#node_modules/}" node_modules/.bin/node
+  done
+}
+
 install_npm() {
   installed=node_modules/.package-lock.json
   if [ -f "$installed" ] && [ -x node_modules/.bin/node ] && [ ! package-lock.json -nt "$installed" ]; then return 0; fi
   command -v npm >/dev/null || fail 'npm is not installed: install Node.js 20 or newer with npm'
   say 'installing npm packages (npm ci)'
   npm ci --no-audit --no-fund --loglevel=error || fail 'npm ci failed: see above'
+  link_node
   touch "$installed"
 }
 

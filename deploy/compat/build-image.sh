@@ -25,7 +25,7 @@ case $(uname -m) in
   *) fail "there is no Node.js for $(uname -m)" ;;
 esac
 node=$root/node_modules/node-linux-$arch/bin/node
-[ -x "$node" ] || fail "$node is missing: npm ci"
+[ -x "$node" ] || fail "$node is missing: npm run setup"
 
 context=$(mktemp -d)
 trap 'rm -rf "$context"' EXIT

@@ -73,7 +73,7 @@ const checkNode: Check = () => {
   const major = Number(process.versions.node.split('.')[0]);
   const detail = `Node.js ${process.versions.node}`;
   if (major >= 24) return { check: 'node', verdict: 'ok', detail };
-  return { check: 'node', verdict: 'bad', detail, remedy: 'run npm ci, and start virtwire by its own script' };
+  return { check: 'node', verdict: 'bad', detail, remedy: 'run npm run setup, and start virtwire by its own script' };
 };
 
 const checkKvm: Check = async ({ run }) => {
@@ -118,7 +118,7 @@ const checkReadable: Check = () => {
     const remedy = `chmod -R o+rX ${root}`;
     return { check: 'installation', verdict: 'bad', detail: `${others} cannot be read by launchers (uid 107)`, remedy };
   } catch (caught) {
-    return { check: 'installation', verdict: 'bad', detail: errorText(caught), remedy: 'run npm ci' };
+    return { check: 'installation', verdict: 'bad', detail: errorText(caught), remedy: 'run npm run setup' };
   }
 };
 

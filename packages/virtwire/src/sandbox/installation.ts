@@ -30,7 +30,7 @@ function rootOf(program: string): string {
   for (let at = dirname(program); at !== '/'; at = dirname(at)) {
     if (existsSync(join(at, 'node_modules', '@virtwire'))) return at;
   }
-  throw new VirtwireError('MissingFile', `no node_modules with @virtwire above ${program}: run npm ci`);
+  throw new VirtwireError('MissingFile', `no node_modules with @virtwire above ${program}: run npm run setup`);
 }
 
 /** Finds the installation that this very file belongs to. */
@@ -39,7 +39,7 @@ export function findInstallation(): Installation {
   const launcher = programOf(require.resolve('@virtwire/launcher/package.json'));
   const root = rootOf(launcher);
   const node = join(root, 'node_modules', '.bin', 'node');
-  if (!existsSync(node)) throw new VirtwireError('MissingFile', `${node} is missing: run npm ci`);
+  if (!existsSync(node)) throw new VirtwireError('MissingFile', `${node} is missing: run npm run setup`);
   return {
     root,
     node: relative(root, node),

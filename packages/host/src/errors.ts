@@ -1,6 +1,7 @@
 /** Every code of {@link HostError}; the README says what each one means. */
 export const HOST_ERROR_CODES = [
   'ConnectTimeout',
+  'MessageTimeout',
   'NamespaceLost',
   'Netlink',
   'PeerUnknown',

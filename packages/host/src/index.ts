@@ -1,5 +1,11 @@
 export { errnoOf, HOST_ERROR_CODES, HostError } from './errors.ts';
 export type { HostErrorCode, HostErrorDetails } from './errors.ts';
+export { Descriptor } from './descriptors/descriptor.ts';
+export type { SocketMessage } from './descriptors/socket-message.ts';
+export { UnixClient } from './descriptors/unix-client.ts';
+export type { MessageLimits } from './descriptors/unix-client.ts';
+export { copyDescriptors } from './descriptors/copy-descriptors.ts';
+export type { OutgoingDescriptors } from './descriptors/copy-descriptors.ts';
 export { SafePath } from './paths/safe-path.ts';
 export type { NewFile } from './paths/safe-path.ts';
 export { splitDevice } from './paths/mknod.ts';

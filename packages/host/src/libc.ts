@@ -20,7 +20,11 @@ export interface Libc {
   readonly setsockopt: Fn<[number, number, number, Buffer, number], number>;
   readonly send: Fn<[number, Buffer, number, number], number>;
   readonly recv: Fn<[number, Buffer, number, number], number>;
+  /** One message, its `msghdr` as bytes. */
+  readonly sendmsg: Fn<[number, Buffer, number], number>;
+  readonly recvmsg: Fn<[number, Buffer, number], number>;
   readonly dup2: Fn<[number, number], number>;
+  readonly fcntl: Fn<[number, number, number], number>;
   readonly ioctl: Fn<[number, number, Buffer | number], number>;
   readonly ioctlInt: Fn<[number, number, number], number>;
   readonly waitpid: Fn<[number, Buffer, number], number>;
@@ -43,6 +47,8 @@ export interface Libc {
   readonly spawnAttrSigMask: Fn<[Buffer, Buffer], number>;
   readonly spawnAttrDestroy: Fn<[Buffer], number>;
   readonly errno: () => number;
+  /** Where a buffer's bytes lie, for structs that point to others; the buffer must live as long as they are used. */
+  readonly addressOf: (buffer: Buffer) => bigint;
 }
 
 /** A list of strings that ends with null, as `execve` takes it. */
@@ -74,7 +80,10 @@ function load(): Libc {
     setsockopt: define('int setsockopt(int, int, int, void *, uint)'),
     send: define('int64 send(int, void *, size_t, int)'),
     recv: define('int64 recv(int, void *, size_t, int)'),
+    sendmsg: define('int64 sendmsg(int, void *, int)'),
+    recvmsg: define('int64 recvmsg(int, void *, int)'),
     dup2: define('int dup2(int, int)'),
+    fcntl: define('int fcntl(int, int, int)'),
     ioctl: define('int ioctl(int, ulong, void *)'),
     ioctlInt: define('int ioctl(int, ulong, long)'),
     waitpid: define('int waitpid(int, void *, int)'),
@@ -97,6 +106,7 @@ function load(): Libc {
     spawnAttrSigMask: define('int posix_spawnattr_setsigmask(void *, void *)'),
     spawnAttrDestroy: define('int posix_spawnattr_destroy(void *)'),
     errno: () => koffi.errno(),
+    addressOf: (buffer) => koffi.address(buffer),
   };
 }
 

@@ -1,17 +1,12 @@
 import * as fs from 'node:fs';
-import { setTimeout as delay } from 'node:timers/promises';
 import { HostError } from '../errors.ts';
-import { describeErrno, libc, throwErrno } from '../libc.ts';
+import { libc, throwErrno } from '../libc.ts';
+import { dialUnix } from '../paths/dial-unix.ts';
 import { SafePath } from '../paths/safe-path.ts';
 
-const AF_UNIX = 1;
-const SOCK_STREAM = 1;
-const SOCK_CLOEXEC = 0o2000000;
-const SOCK_NONBLOCK = 0o4000;
 const SOL_SOCKET = 1;
 const SO_PEERCRED = 17;
 const DIAL_LIMIT_MS = 5_000;
-const DIAL_RETRY_MS = 20;
 
 /** Who listens at a unix socket: the process that called `listen`, and its user and group at that time. */
 export interface PeerCredentials {
@@ -33,10 +28,8 @@ export async function peerCredentials(socket: SafePath | string, limitMs = DIAL_
     using opened = SafePath.openNoFollow(socket);
     return await peerCredentials(opened, limitMs);
   }
-  const fd = libc().socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd < 0) throwErrno('create a unix socket');
+  const fd = await dialUnix(socket.procPath, socket.display, limitMs);
   try {
-    await connectUnix(fd, socket, limitMs);
     const value = Buffer.alloc(12);
     const length = Buffer.from(Uint32Array.of(value.length).buffer);
     if (libc().getsockopt(fd, SOL_SOCKET, SO_PEERCRED, value, length) !== 0) throwErrno(`peer of ${socket.display}`);
@@ -50,18 +43,5 @@ export async function peerCredentials(socket: SafePath | string, limitMs = DIAL_
     return { pid, uid: value.readUInt32LE(4), gid: value.readUInt32LE(8) };
   } finally {
     fs.closeSync(fd);
-  }
-}
-
-/** A unix connect is done at once or refused; EAGAIN means that the listener's backlog is full. */
-async function connectUnix(fd: number, socket: SafePath, limitMs: number): Promise<void> {
-  const address = Buffer.alloc(110);
-  address.writeUInt16LE(AF_UNIX, 0);
-  address.write(socket.procPath, 2, 'latin1');
-  for (let waitedMs = 0; libc().connect(fd, address, address.length) !== 0; waitedMs += DIAL_RETRY_MS) {
-    const { name, text } = describeErrno(libc().errno());
-    if (name !== 'EAGAIN') throw new HostError('Syscall', `connect ${socket.display}: ${text}`, { errno: name });
-    if (waitedMs >= limitMs) throw new HostError('ConnectTimeout', `connect ${socket.display}: timeout`);
-    await delay(DIAL_RETRY_MS);
   }
 }

@@ -82,7 +82,10 @@ async function start({ libvirt }: GuestExecDeps, domain: DomainRef, { path, args
 
 function resultOf(status: Fields): GuestCommandResult {
   const { exitcode, 'out-data': output } = status;
-  return { exitCode: Number(exitcode ?? 0), output: typeof output === 'string' ? decodeBase64(output) : '' };
+  return {
+    exitCode: Number(exitcode ?? 0),
+    output: typeof output === 'string' ? decodeBase64(output).toString('utf8') : '',
+  };
 }
 
 /**

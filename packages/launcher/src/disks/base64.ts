@@ -9,7 +9,7 @@ const QUANTUM = 4;
  * @throws {LauncherError} `BadRequest` in Go's words, with the offset of the first bad byte.
  * @source Go encoding/base64, StdEncoding.DecodeString
  */
-export function decodeBase64(text: string): string {
+export function decodeBase64(text: string): Buffer {
   let inQuantum = 0;
   let hasEnded = false;
   for (let at = 0; at < text.length; at++) {
@@ -27,7 +27,7 @@ export function decodeBase64(text: string): string {
     }
   }
   if (inQuantum !== 0) throw illegal(text.length - inQuantum);
-  return Buffer.from(text, 'base64').toString('utf8');
+  return Buffer.from(text, 'base64');
 }
 
 function secondPad(text: string, at: number): number {

@@ -7,8 +7,10 @@ import { cloudInitImage } from '../converter/volume-paths.ts';
 import { named, seedMetadata } from './cloud-init-metadata.ts';
 import type { CloudInitData } from './cloud-init-source.ts';
 import { volumeSize } from './config-disks.ts';
+import type { TaggedDevice } from './device-metadata.ts';
 import { hasTaggedDevices, taggedDevices } from './device-metadata.ts';
 import { diskError, writeEmptyImage } from './files.ts';
+import { readHostNodes } from './host-nodes.ts';
 import { writeDirectoryIso } from './iso.ts';
 import type { DiskDeps } from './ports.ts';
 
@@ -29,7 +31,10 @@ export async function writeCloudInitImage(
 ): Promise<void> {
   const image = cloudInitImage(deps.paths, vmi, data.kind);
   const dir = `${dirname(image)}/data`;
-  const files = data.kind === 'noCloud' ? noCloudFiles(vmi, data) : configDriveFiles(vmi, data, defined);
+  const files =
+    data.kind === 'noCloud'
+      ? noCloudFiles(vmi, data)
+      : configDriveFiles(vmi, data, taggedDevices(vmi, defined, await readHostNodes(vmi, defined)));
   try {
     await rm(dir, { recursive: true, force: true });
     for (const [name, content] of files) {
@@ -63,24 +68,27 @@ export async function makeCloudInitDir(deps: Pick<DiskDeps, 'paths'>, vmi: Vmi, 
 }
 
 /** Files of a NoCloud seed by name. */
-export function noCloudFiles(vmi: Vmi, data: CloudInitData): ReadonlyMap<string, string> {
+export function noCloudFiles(vmi: Vmi, data: CloudInitData): ReadonlyMap<string, Buffer> {
   const files = new Map([
-    ['meta-data', JSON.stringify(seedMetadata(vmi, data))],
+    ['meta-data', Buffer.from(JSON.stringify(seedMetadata(vmi, data)))],
     ['user-data', data.userData],
   ]);
-  if (data.networkData !== '') files.set('network-config', data.networkData);
+  if (data.networkData.length > 0) files.set('network-config', data.networkData);
   return files;
 }
 
 /** Files of a ConfigDrive seed by path. */
-export function configDriveFiles(vmi: Vmi, data: CloudInitData, defined: DomainSpec): ReadonlyMap<string, string> {
-  const devices = taggedDevices(vmi, defined);
+export function configDriveFiles(
+  vmi: Vmi,
+  data: CloudInitData,
+  devices: readonly TaggedDevice[],
+): ReadonlyMap<string, Buffer> {
   const metadata = { ...seedMetadata(vmi, data), ...named('devices', devices.length === 0 ? undefined : devices) };
   const dir = 'openstack/latest';
   const files = new Map([
-    [`${dir}/meta_data.json`, JSON.stringify(metadata)],
+    [`${dir}/meta_data.json`, Buffer.from(JSON.stringify(metadata))],
     [`${dir}/user_data`, data.userData],
   ]);
-  if (data.networkData !== '') files.set(`${dir}/network_data.json`, data.networkData);
+  if (data.networkData.length > 0) files.set(`${dir}/network_data.json`, data.networkData);
   return files;
 }

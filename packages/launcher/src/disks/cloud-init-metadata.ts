@@ -26,10 +26,9 @@ export function named(key: string, value: unknown): Record<string, unknown> {
 }
 
 function noCloudMetadata(vmi: Vmi, { publicKeys }: CloudInitData, isWhole: boolean): SeedMetadata {
-  const { firmware } = vmi.spec.domain;
   return {
     ...named('instance-type', instanceType(vmi)),
-    'instance-id': firmware === undefined ? randomUUID() : (firmware.uuid ?? ''),
+    'instance-id': instanceUuid(vmi),
     ...(isWhole ? named('local-hostname', hostnameOf(vmi)) : {}),
     ...(isWhole ? named('public-keys', numbered(publicKeys)) : {}),
   };
@@ -40,9 +39,15 @@ function configDriveMetadata(vmi: Vmi, { publicKeys }: CloudInitData, isWhole: b
     ...named('instance_type', instanceType(vmi)),
     instance_id: `${vmi.metadata.name}.${vmi.metadata.namespace}`,
     ...(isWhole ? named('hostname', hostnameOf(vmi)) : {}),
-    ...named('uuid', vmi.spec.domain.firmware?.uuid),
+    ...named('uuid', instanceUuid(vmi)),
     ...(isWhole ? named('public_keys', numbered(publicKeys)) : {}),
   };
+}
+
+/** The machine's UUID; a machine without firmware of its own has a new one at each start. */
+function instanceUuid({ spec }: Vmi): string {
+  const { firmware } = spec.domain;
+  return firmware === undefined ? randomUUID() : (firmware.uuid ?? '');
 }
 
 /** Host name of the guest: what the spec says, else the VMI's name up to its first dot, as long as DNS allows. */

@@ -2,6 +2,7 @@ import { readFile, stat } from 'node:fs/promises';
 
 import type { CloudInitSource, Vmi } from '@virtwire/vm-model';
 
+import { nonEmpty } from '../converter/non-empty.ts';
 import { LauncherError } from '../errors.ts';
 import { decodeBase64 } from './base64.ts';
 import { goFileError } from './go-error.ts';
@@ -18,8 +19,9 @@ export type CloudInitKind = 'noCloud' | 'configDrive';
 export interface CloudInitData {
   readonly kind: CloudInitKind;
   readonly volume: string;
-  readonly userData: string;
-  readonly networkData: string;
+  /** Any bytes: cloud-init takes packed data too. */
+  readonly userData: Buffer;
+  readonly networkData: Buffer;
   /** SSH keys in order. */
   readonly publicKeys: readonly string[];
   /** What a sidecar made of the metadata; `minimal` is the least that cloud-init needs. Default: what the VMI says. */
@@ -44,9 +46,9 @@ export async function readCloudInit(deps: Pick<DiskDeps, 'paths'>, vmi: Vmi): Pr
     const secretDir = `${deps.paths.privateDir}/secret`;
     const publicKeys = await readPublicKeys(vmi, secretDir, kind);
     const secrets = await readSecrets(source, `${secretDir}/${name}`, name);
-    const userData = secrets.userData || inline(source.userData, source.userDataBase64);
-    const networkData = secrets.networkData || inline(source.networkData, source.networkDataBase64);
-    if (userData === '' && networkData === '') {
+    const userData = secrets.userData ?? inline(source.userData, source.userDataBase64);
+    const networkData = secrets.networkData ?? inline(source.networkData, source.networkDataBase64);
+    if (userData.length === 0 && networkData.length === 0) {
       const message =
         'userDataBase64, userData, networkDataBase64 or networkData is required for a cloud-init data source';
       throw new LauncherError('DiskFailed', message);
@@ -56,28 +58,32 @@ export async function readCloudInit(deps: Pick<DiskDeps, 'paths'>, vmi: Vmi): Pr
   return undefined;
 }
 
-function inline(text: string | undefined, base64: string | undefined): string {
-  if (text) return text;
-  return base64 ? decodeBase64(base64) : '';
+function inline(text: string | undefined, base64: string | undefined): Buffer {
+  return text ? Buffer.from(text) : decodeBase64(base64 ?? '');
 }
 
+/** What the secrets that a source refers to hold; undefined where they hold nothing or are not there. */
 async function readSecrets(
   source: CloudInitSource,
   dir: string,
   volume: string,
-): Promise<{ readonly userData: string; readonly networkData: string }> {
-  const userData = source.secretRef === undefined ? '' : await readFirst(dir, USER_DATA_FILES);
-  const networkData = source.networkDataSecretRef === undefined ? '' : await readFirst(dir, NETWORK_DATA_FILES);
-  if (userData === undefined && networkData === undefined) {
+): Promise<{ readonly userData: Buffer | undefined; readonly networkData: Buffer | undefined }> {
+  const { secretRef, networkDataSecretRef } = source;
+  const userData = secretRef === undefined ? undefined : await readFirst(dir, USER_DATA_FILES);
+  const networkData = networkDataSecretRef === undefined ? undefined : await readFirst(dir, NETWORK_DATA_FILES);
+  const hasBoth = secretRef !== undefined && networkDataSecretRef !== undefined;
+  if (hasBoth && userData === undefined && networkData === undefined) {
     throw new LauncherError('DiskFailed', `no cloud-init data-source found at volume: ${volume}`);
   }
-  return { userData: userData ?? '', networkData: networkData ?? '' };
+  return { userData: whereAny(userData), networkData: whereAny(networkData) };
 }
 
-async function readFirst(dir: string, names: readonly string[]): Promise<string | undefined> {
+const whereAny = (bytes: Buffer | undefined): Buffer | undefined => (bytes?.length === 0 ? undefined : bytes);
+
+async function readFirst(dir: string, names: readonly string[]): Promise<Buffer | undefined> {
   for (const name of names) {
     try {
-      return await readFile(`${dir}/${name}`, 'utf8');
+      return await readFile(`${dir}/${name}`);
     } catch {
       // The other spelling may be there.
     }
@@ -88,13 +94,14 @@ async function readFirst(dir: string, names: readonly string[]): Promise<string 
 async function readPublicKeys(vmi: Vmi, secretDir: string, kind: CloudInitKind): Promise<readonly string[]> {
   const keys: string[] = [];
   for (const { sshPublicKey } of vmi.spec.accessCredentials ?? []) {
-    const secret = sshPublicKey?.source.secret?.secretName;
+    const secret = nonEmpty(sshPublicKey?.source.secret?.secretName);
     if (secret === undefined || sshPublicKey?.propagationMethod[kind] === undefined) continue;
     const dir = `${secretDir}/${secret}-access-cred`;
     for (const name of await listDirectory(dir)) {
       const path = `${dir}/${name}`;
       if (name.startsWith('..') || !(await stat(path)).isFile()) continue;
-      keys.push(await readKey(path));
+      const key = await readKey(path);
+      if (key !== '') keys.push(key);
     }
   }
   return keys;

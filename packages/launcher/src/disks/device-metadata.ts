@@ -1,7 +1,9 @@
-import type { DomainAddress, DomainSpec, Vmi } from '@virtwire/vm-model';
+import type { DomainAddress, DomainHostDevice, DomainSpec, Vmi } from '@virtwire/vm-model';
 
 import { nonEmpty } from '../converter/non-empty.ts';
 import { renderPciAddress } from '../converter/pci-address.ts';
+import { hasNumaPassthrough } from '../converter/vmi-traits.ts';
+import type { HostNodes } from './host-nodes.ts';
 
 /** A device that the user tagged, as cloud-init's metadata names it to the guest. */
 export interface TaggedDevice {
@@ -10,6 +12,10 @@ export interface TaggedDevice {
   /** `0000:02:00.0` */
   readonly address: string;
   readonly mac?: string;
+  /** The host's node that the device is attached to, where the guest sees the host's nodes; node 0 is not told. */
+  readonly numaNode?: number;
+  /** vCPUs that run beside the device, where each has a host CPU of its own. */
+  readonly alignedCPUs?: readonly number[];
   readonly tags: readonly string[];
 }
 
@@ -20,31 +26,64 @@ export function hasTaggedDevices(vmi: Vmi): boolean {
 }
 
 /**
- * Tagged network cards and host devices with the PCI addresses that libvirt gave them. One without an address is left
- * out (the model crashes on it).
+ * Tagged network cards and host devices with the PCI addresses that libvirt gave them, in the domain's order. One without
+ * an address is left out (the model crashes on it).
  *
+ * @param hostNodes where the devices are attached on the host.
  * @source KubeVirt v1.9.0 pkg/virt-launcher/virtwrap/manager.go, buildDevicesMetadata
  */
-export function taggedDevices(vmi: Vmi, defined: DomainSpec): readonly TaggedDevice[] {
+export function taggedDevices(vmi: Vmi, defined: DomainSpec, hostNodes: HostNodes): readonly TaggedDevice[] {
   const { interfaces, hostDevices, gpus } = vmi.spec.domain.devices;
-  const result: TaggedDevice[] = [];
-  const add = (
-    type: TaggedDevice['type'],
-    tag: string | undefined,
-    address: DomainAddress | undefined,
-    mac?: string,
-  ): void => {
-    if (!tag || address?.Type !== 'pci') return;
-    result.push({ type, bus: 'pci', address: renderPciAddress(address), ...(mac ? { mac } : {}), tags: [tag] });
-  };
-  const hostDevice = (alias: string): DomainAddress | undefined =>
-    defined.Devices.HostDevices?.find((device) => device.Alias?.Name === alias)?.Address;
-  for (const { name, tag, sriov, macAddress } of interfaces ?? []) {
-    const card = defined.Devices.Interfaces?.find((iface) => iface.Alias?.Name === name);
-    if (sriov === undefined) add('nic', tag, card?.Address, card?.MAC?.MAC);
-    else add('nic', tag, hostDevice(`sriov-${name}`), macAddress);
-  }
-  for (const { name, tag } of hostDevices ?? []) add('hostdev', tag, hostDevice(`hostdevice-${name}`));
-  for (const { name, tag } of gpus ?? []) add('hostdev', tag, hostDevice(`gpu-${name}`));
-  return result;
+  const cards = tagsOf('', interfaces);
+  const functions = tagsOf('sriov-', interfaces);
+  const others = new Map([...tagsOf('hostdevice-', hostDevices), ...tagsOf('gpu-', gpus)]);
+  const { Interfaces = [], HostDevices = [] } = defined.Devices;
+  return [
+    ...Interfaces.flatMap(({ Alias, Address, MAC }) => {
+      const mac = nonEmpty(MAC?.MAC);
+      return described('nic', cards.get(Alias?.Name ?? ''), Address, mac === undefined ? {} : { mac });
+    }),
+    ...HostDevices.flatMap((device) => {
+      const name = device.Alias?.Name ?? '';
+      const place = placeOf(vmi, defined, device, hostNodes);
+      return [
+        ...described('nic', functions.get(name), device.Address, place),
+        ...described('hostdev', others.get(name), device.Address, place),
+      ];
+    }),
+  ];
+}
+
+/** Tags by the alias of the device in the domain. */
+function tagsOf(
+  prefix: string,
+  devices: readonly { readonly name: string; readonly tag?: string }[] = [],
+): ReadonlyMap<string, string> {
+  return new Map(devices.flatMap(({ name, tag }) => (tag ? [[`${prefix}${name}`, tag] as const] : [])));
+}
+
+type Details = Pick<TaggedDevice, 'mac' | 'numaNode' | 'alignedCPUs'>;
+
+function described(
+  type: TaggedDevice['type'],
+  tag: string | undefined,
+  address: DomainAddress | undefined,
+  details: Details,
+): readonly TaggedDevice[] {
+  if (tag === undefined || address?.Type !== 'pci') return [];
+  return [{ type, bus: 'pci', address: renderPciAddress(address), ...details, tags: [tag] }];
+}
+
+function placeOf(
+  vmi: Vmi,
+  { CPUTune }: DomainSpec,
+  { Source }: DomainHostDevice,
+  hostNodes: HostNodes,
+): Pick<TaggedDevice, 'numaNode' | 'alignedCPUs'> {
+  const found = Source?.Address === undefined ? undefined : hostNodes.get(renderPciAddress(Source.Address));
+  if (found === undefined) return {};
+  if (hasNumaPassthrough(vmi)) return found.node === 0 ? {} : { numaNode: found.node };
+  const vcpus = new Map((CPUTune?.VCPUPin ?? []).map(({ VCPU = 0, CPUSet = '' }) => [CPUSet, VCPU]));
+  const alignedCPUs = found.cpus.flatMap((cpu) => vcpus.get(String(cpu)) ?? []);
+  return alignedCPUs.length === 0 ? {} : { alignedCPUs };
 }

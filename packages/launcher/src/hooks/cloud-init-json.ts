@@ -7,6 +7,9 @@ import { LauncherError } from '../errors.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
+/** JSON holds text only: bytes that are none do not survive it. */
+const textOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString('utf8');
+
 /**
  * Seed data in the form in which sidecars take them: Go's `CloudInitData`, and the object of the API that the first
  * sidecars knew, with the data of secrets filled in.
@@ -14,7 +17,8 @@ type Fields = Readonly<Record<string, unknown>>;
  * @source KubeVirt v1.9.0 pkg/hooks/manager.go, pkg/cloud-init/cloud-init.go
  */
 export function renderHookData(vmi: Vmi, data: CloudInitData): CloudInitHookData {
-  const { kind, userData, networkData, volume } = data;
+  const { kind, volume } = data;
+  const [userData, networkData] = [textOf(data.userData), textOf(data.networkData)];
   const metadata = seedMetadata(vmi, data);
   const legacy = {
     ...(userData === '' ? {} : { userData }),
@@ -36,7 +40,7 @@ export function renderHookData(vmi: Vmi, data: CloudInitData): CloudInitHookData
 }
 
 function parse(bytes: Uint8Array, what: string): Fields {
-  const text = Buffer.from(bytes).toString('utf8');
+  const text = textOf(bytes);
   // Sidecars that know only one of the two objects send nothing for the other.
   if (text === '') return {};
   let value: unknown;
@@ -75,6 +79,16 @@ function kindOf(text: string, sent: CloudInitKind): CloudInitKind {
   throw new LauncherError('HookFailed', `Invalid cloud-init data source: '${text}'`);
 }
 
+/** What came back as it was sent is what it was, also where it is no text. */
+function dataOf(
+  sent: CloudInitData,
+  userData: string,
+  networkData: string,
+): Pick<CloudInitData, 'userData' | 'networkData'> {
+  const answered = (text: string, bytes: Buffer): Buffer => (text === textOf(bytes) ? bytes : Buffer.from(text));
+  return { userData: answered(userData, sent.userData), networkData: answered(networkData, sent.networkData) };
+}
+
 /**
  * What a sidecar made of seed data. Its whole answer counts when it has user data and metadata; otherwise user and network
  * data of the old object do, and the metadata are the least that cloud-init needs.
@@ -90,15 +104,13 @@ export function parseHookData(sent: CloudInitData, answer: CloudInitHookData): C
     const kind = kindOf(textField(whole, 'DataSource', 'CloudInitData'), sent.kind);
     const networkData = textField(whole, 'NetworkData', 'CloudInitData');
     const metadata = (kind === 'noCloud' ? noCloud : configDrive) ?? 'minimal';
-    return { ...sent, kind, userData, networkData, metadata };
+    return { ...sent, kind, ...dataOf(sent, userData, networkData), metadata };
   }
   const legacy = parse(answer.cloudInitNoCloudSource, 'v1.CloudInitNoCloudSource');
-  const seed = {
-    userData: textField(legacy, 'userData', 'CloudInitNoCloudSource'),
-    networkData: textField(legacy, 'networkData', 'CloudInitNoCloudSource'),
-  };
-  if (seed.userData === '' && seed.networkData === '') {
+  const oldUserData = textField(legacy, 'userData', 'CloudInitNoCloudSource');
+  const oldNetworkData = textField(legacy, 'networkData', 'CloudInitNoCloudSource');
+  if (oldUserData === '' && oldNetworkData === '') {
     throw new LauncherError('HookFailed', 'UserData or NetworkData is required for cloud-init data source');
   }
-  return { ...sent, ...seed, metadata: 'minimal' };
+  return { ...sent, ...dataOf(sent, oldUserData, oldNetworkData), metadata: 'minimal' };
 }

@@ -1,6 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
 import { createLogger } from '@virtwire/telemetry';
 import { parseVmiJson } from '@virtwire/vm-model';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -182,7 +183,13 @@ describe('a domain before it is defined', () => {
 });
 
 describe("cloud-init's seed data", () => {
-  const data: CloudInitData = { kind: 'noCloud', volume: 'ci', userData: '#u', networkData: 'net', publicKeys: ['k'] };
+  const data: CloudInitData = {
+    kind: 'noCloud',
+    volume: 'ci',
+    userData: Buffer.from('#u'),
+    networkData: Buffer.from('net'),
+    publicKeys: ['k'],
+  };
   const PRE: readonly [string, number] = ['PreCloudInitIso', 0];
 
   test.each(['v1alpha2', 'v1alpha3'])('are changed by the first sidecar of %s alone', async (version) => {
@@ -213,11 +220,12 @@ describe("cloud-init's seed data", () => {
       VolumeName: 'ci',
     });
     expect(seen[1]).toEqual({ userData: '#u', networkData: 'net' });
-    expect(changed).toMatchObject({ kind: 'noCloud', volume: 'ci', userData: '#new', networkData: 'net' });
+    expect(changed).toMatchObject({ kind: 'noCloud', volume: 'ci' });
+    expect(`${changed?.userData.toString()} ${changed?.networkData.toString()}`).toBe('#new net');
     expect(changed?.metadata).toMatchObject({ 'local-hostname': 'changed', 'public-keys': { '0': 'k' } });
   });
 
-  test.each<[string, Buffer, Partial<CloudInitData>]>([
+  test.each<[string, Buffer, object]>([
     [
       'the old object alone',
       writeFields([1, '{"userData":"#old","networkData":""}']),
@@ -235,7 +243,18 @@ describe("cloud-init's seed data", () => {
     ],
   ])('may come back as %s', async (_what, answer, expected) => {
     await serve('a', { ...infoMethod(['v1alpha3'], [PRE]), [seedOf('v1alpha3')]: () => answer });
-    expect(await (await sidecarsOf(1)).preCloudInitIso(vmi, data)).toMatchObject(expected);
+    const changed = await (await sidecarsOf(1)).preCloudInitIso(vmi, data);
+    const texts = { userData: changed?.userData.toString(), networkData: changed?.networkData.toString() };
+    expect({ ...changed, ...texts }).toMatchObject(expected);
+  });
+
+  test('data that are no text outlive a sidecar that leaves them alone', async () => {
+    const packed = gzipSync('#cloud-config');
+    const method: SidecarMethods[string] = (request) => writeFields([3, textOfField(request, 3)]);
+    await serve('a', { ...infoMethod(['v1alpha3'], [PRE]), [seedOf('v1alpha3')]: method });
+    const changed = await (await sidecarsOf(1)).preCloudInitIso(vmi, { ...data, userData: packed });
+    expect(changed?.userData).toEqual(packed);
+    expect(changed?.metadata).toMatchObject({ 'local-hostname': 'vm' });
   });
 
   test.each<[string, Buffer, RegExp]>([

@@ -197,6 +197,8 @@ export type HandlerAction =
   /** The REST queries of the guest agent: info, users, filesystems. */
   | 'guestQueries'
   | 'metrics'
+  /** Statistics behind the launcher's flag: all items, then those of libvirt alone. */
+  | 'vmStats'
   | 'memoryDump'
   | 'hotplugHostDevices'
   /** Deletion with grace: ping and shutdown, repeated, until the domain is off; then delete. */

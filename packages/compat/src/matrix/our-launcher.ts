@@ -26,7 +26,7 @@ function link(index: number, name: string, mac: string): PodLinks['links'][numbe
 }
 
 /** The command line that virt-controller gives to the launcher of a cell, with every path below the cell's own. */
-export function launcherArguments({ vm, pod, scratchDir }: LauncherStart): readonly string[] {
+export function launcherArguments({ vm, pod, scratchDir, flags = [] }: LauncherStart): readonly string[] {
   const below = (name: string): string => join(scratchDir, name);
   return [
     ...['--name', vm.name, '--namespace', vm.namespace, '--uid', vm.uid, '--run-as-nonroot', '--allow-emulation'],
@@ -34,6 +34,7 @@ export function launcherArguments({ vm, pod, scratchDir }: LauncherStart): reado
     ...['--container-disk-dir', below('container-disks'), '--hotplug-disk-dir', below('hotplug-disks')],
     ...['--kubevirt-private-dir', below('private'), '--libvirt-run-dir', below('libvirt')],
     ...['--grace-period-seconds', '1'],
+    ...flags,
   ];
 }
 

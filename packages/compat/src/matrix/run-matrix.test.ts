@@ -13,7 +13,7 @@ const emulations = { startLauncher: startEmulatedLauncher, startHandler: startEm
 
 /** What happens to a VM between two releases, by the names of the scenarios. */
 const BOTH_WAYS = [
-  ...['first-start', 'status', 'update', 'pause', 'guest-agent', 'requests', 'graceful-stop', 'kill'],
+  ...['first-start', 'status', 'update', 'pause', 'guest-agent', 'requests', 'graceful-stop', 'kill', 'pod-end'],
   ...['handler-restart', 'upgrade-in-the-middle', 'notify-loss', 'bad-requests', 'hotplug-disk'],
   ...['migration-source', 'migration-target'],
 ];

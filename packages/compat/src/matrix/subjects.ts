@@ -50,6 +50,8 @@ export interface LauncherStart {
   readonly scratchDir: string;
   /** Socket of the libvirt daemon. */
   readonly libvirtSocket: string;
+  /** Flags of virt-launcher beside those that every launcher of the matrix gets. Default none. */
+  readonly flags?: readonly string[];
   readonly log: (line: string) => void;
 }
 

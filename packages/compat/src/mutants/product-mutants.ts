@@ -160,6 +160,20 @@ const OF_HANDLER: readonly ProductMutant[] = [
     ['  completeVmi(message as VmiHolder);', ''],
     by('requests', 'v1.7'),
   ),
+  mutant(
+    'handler',
+    'a domain that says that it is not marked counts as marked for a graceful shutdown',
+    'handler/src/vmi/decide.ts',
+    ['MarkedForGracefulShutdown === true', 'MarkedForGracefulShutdown !== undefined'],
+    by('pod-end', 'v1.2'),
+  ),
+  mutant(
+    'handler',
+    'the mark for a graceful shutdown is not seen',
+    'handler/src/vmi/decide.ts',
+    ['MarkedForGracefulShutdown === true', 'MarkedForGracefulShutdown === false'],
+    by('pod-end', 'v0.59'),
+  ),
 ];
 
 const OF_LAUNCHER: readonly ProductMutant[] = [
@@ -280,6 +294,44 @@ const OF_LAUNCHER: readonly ProductMutant[] = [
     'launcher/src/migration/finalize.ts',
     ['deps.guestTime.start(domain);', "throw new LauncherError('MigrationFailed', 'no');"],
     by('migration-target', 'v1.4'),
+  ),
+  mutant(
+    'launcher',
+    'a VM is marked for a graceful shutdown from its start on',
+    'launcher/src/domain/sync.ts',
+    [
+      'gracePeriod.update((grace) => ({ ...grace,',
+      'gracePeriod.update((grace) => ({ ...grace, MarkedForGracefulShutdown: true,',
+    ],
+    by('pod-end', 'v1.6'),
+  ),
+  mutant(
+    'launcher',
+    'the end of a pod marks nothing',
+    'launcher/src/monitor/node-shutdown.ts',
+    ['MarkedForGracefulShutdown: true', ''],
+    by('pod-end', 'v1.0'),
+  ),
+  mutant(
+    'launcher',
+    'all statistics lack those of the domain',
+    'launcher/src/cmd-server/vm-stats.ts',
+    ['if (request.domainStats !== undefined) parts', 'if (request.domainStats === undefined) parts'],
+    by('requests', 'v1.9'),
+  ),
+  mutant(
+    'launcher',
+    'an item of the statistics is asked of the agent by the command of another',
+    'launcher/src/agent/raw-data.ts',
+    ["'guest-get-disks'", "'guest-get-diskstats'"],
+    by('requests', 'v1.9'),
+  ),
+  mutant(
+    'launcher',
+    'a part of the statistics that fails does not show in the whole',
+    'launcher/src/cmd-server/vm-stats.ts',
+    ['failures.length === 0 ? undefined', 'failures.length < 99 ? undefined'],
+    by('requests', 'v1.9'),
   ),
 ];
 

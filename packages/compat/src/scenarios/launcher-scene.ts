@@ -83,14 +83,14 @@ export class LauncherScene implements ScenarioContext, AsyncDisposable {
     return join(this.dirs.pod(POD_UID).socketsDir, 'launcher-sock');
   }
 
-  async startLauncher(guest: GuestBehaviour = {}): Promise<RunningLauncher> {
+  async startLauncher(guest: GuestBehaviour = {}, flags: readonly string[] = []): Promise<RunningLauncher> {
     const scratchDir = join(this.dirs.root, 'l');
     mkdirSync(scratchDir, { recursive: true });
     const libvirtSocket = join(this.dirs.root, 'libvirt');
     this.#daemon = await startFakeDaemon({ uri: 'qemu:///session', guest, socketPath: libvirtSocket });
     this.#stack.use(this.#daemon);
     const launcher = await this.#startLauncher({
-      ...{ vm: VM, pod: this.dirs.pod(POD_UID), scratchDir, libvirtSocket },
+      ...{ vm: VM, pod: this.dirs.pod(POD_UID), scratchDir, libvirtSocket, flags },
       log: (line) => this.note(`launcher: ${line.trimEnd()}`),
     });
     this.#stack.defer(() => launcher.kill());

@@ -60,6 +60,7 @@ export const SCENARIOS: readonly Scenario[] = [
     launcher: launcherEnding.gracefulStop,
   },
   { name: 'kill', title: 'kill', handler: handlerEnding.kill, launcher: launcherEnding.kill },
+  { name: 'pod-end', title: 'the pod is ended', handler: handlerEnding.podEnd, launcher: launcherEnding.podEnd },
   {
     name: 'handler-restart',
     title: 'handler restart in the middle',

@@ -199,6 +199,24 @@ async function metrics(context: ActionContext): Promise<void> {
   );
 }
 
+/** Items of GetVMStats, each asked for by an empty message. */
+const LIBVIRT_ITEMS = ['domainStats', 'dirtyRate'];
+const AGENT_ITEMS = [
+  ...['guestGetLoad', 'guestGetCpuStats', 'guestGetDiskStats', 'guestGetTime', 'guestGetVcpus'],
+  ...['guestGetMemoryBlockInfo', 'guestGetUsers', 'guestGetOsInfo', 'guestGetDisks', 'guestGetHostName'],
+  ...['guestGetTimezone', 'guestNetworkGetRoute', 'guestNetworkGetInterfaces', 'guestGetMemoryBlocks'],
+];
+
+const items = (names: readonly string[]): Fields => Object.fromEntries(names.map((name) => [name, {}]));
+
+async function vmStats(context: ActionContext): Promise<void> {
+  if (!context.hasRpc('GetVMStats')) return;
+  await ownCall(context, [
+    ['GetVMStats', items([...LIBVIRT_ITEMS, ...AGENT_ITEMS])],
+    ['GetVMStats', items(['domainStats'])],
+  ]);
+}
+
 async function guestQueries(context: ActionContext): Promise<void> {
   for (const rpc of ['GetGuestInfo', 'GetUsers', 'GetFilesystems']) await ownCall(context, [[rpc, {}]]);
 }
@@ -241,6 +259,7 @@ const ACTIONS: Readonly<Record<HandlerAction, Run>> = {
   reset,
   guestQueries,
   metrics,
+  vmStats,
   memoryDump: async (context) => {
     const dumpPath = `/var/run/kubevirt/memdump/${context.vmi.metadata.name}.memory.dump`;
     await call(context, 'VirtualMachineMemoryDump', { ...vmiRequest(context), dumpPath });

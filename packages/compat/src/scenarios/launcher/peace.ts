@@ -20,6 +20,12 @@ export function sentDomains(handler: EmulatedHandler): readonly Json[] {
   return notifyCalls(handler, 'HandleDomainEvent').map(({ request }) => asObject(request['domainJSON']));
 }
 
+/** Whether a domain tells its handler that the pod is ended. */
+export function hasMark(domain: Json | undefined): boolean {
+  const metadata = asObject(asObject(domain?.['Spec'])['Metadata']);
+  return asObject(asObject(metadata['KubeVirt'])['GracePeriod'])['MarkedForGracefulShutdown'] === true;
+}
+
 /** What would crash a handler written in Go, or be somebody else's domain. @source KubeVirt domain-json.md 3, 5 */
 function checkDomain(domain: Json): void {
   const meta = asObject(domain['ObjectMeta']);

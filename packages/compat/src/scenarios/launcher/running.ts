@@ -10,6 +10,7 @@ import type { LauncherScene } from '../launcher-scene.ts';
 import { failuresOf } from '../launcher-scene.ts';
 import { check, difference, failBy, PASS } from '../verdicts.ts';
 import { checkPeace, notifyCalls, sentDomains } from './peace.ts';
+import { AGENT_WITH_STATS, checkStats, checkStatsWithoutAgent, COLLECTOR_FLAG, dirtyMemory } from './vm-stats.ts';
 
 /** The domain as the handler knows it now. */
 function domainOf(scene: LauncherScene, handler: EmulatedHandler): string {
@@ -148,6 +149,7 @@ function freezableGuest(): { readonly guest: GuestBehaviour; readonly isFrozen: 
     isFrozen: () => isFrozen,
     guest: {
       agent: {
+        ...AGENT_WITH_STATS,
         'guest-fsfreeze-status': () => (isFrozen ? 'frozen' : 'thawed'),
         'guest-fsfreeze-freeze': () => set(true),
         'guest-fsfreeze-thaw': () => set(false),
@@ -156,10 +158,13 @@ function freezableGuest(): { readonly guest: GuestBehaviour; readonly isFrozen: 
   };
 }
 
-/** Metrics, freeze, thaw, soft reboot and reset, as far as the handler's release has them. */
+/** Metrics, all statistics, freeze, thaw, soft reboot and reset, as far as the handler's release has them. */
 export async function requests(scene: LauncherScene): Promise<CellResult> {
   const { guest, isFrozen } = freezableGuest();
-  const { handler } = await scene.runVm(guest);
+  await scene.startLauncher(guest, [COLLECTOR_FLAG]);
+  const handler = await scene.startVm();
+  dirtyMemory(scene);
+  await checkStatsWithoutAgent(scene, handler);
   scene.domain.connectAgent();
   await scene.until('the agent at the handler', () => hasAgent(handler.domain(scene.vmi.metadata)));
   const act = async (action: 'metrics' | 'freeze' | 'unfreeze' | 'softReboot' | 'reset'): Promise<ActionOutcome> => {
@@ -168,8 +173,12 @@ export async function requests(scene: LauncherScene): Promise<CellResult> {
     if (outcome.calls.length > 0 && !outcome.ok) failBy(failuresOf(outcome), action);
     return outcome;
   };
-  const metrics = answersOf(await act('metrics'));
-  check(metrics.includes('"TimeSet":true'), `the statistics hold no processor time: ${metrics}`);
+  const { calls } = await act('metrics');
+  const stats = calls.find(({ rpc }) => rpc === 'GetDomainStats')?.response?.['domainStats'] as
+    Readonly<Record<string, unknown>> | undefined;
+  const hasTime = JSON.stringify(stats ?? {}).includes('"TimeSet":true');
+  check(stats !== undefined && hasTime, `the statistics hold no processor time: ${JSON.stringify(stats)}`);
+  await checkStats(scene, handler, stats);
   await act('freeze');
   check(isFrozen(), 'the file systems were not frozen');
   await act('unfreeze');

@@ -113,7 +113,7 @@ export const infoCalls: CallHandlers = {
     const domain = domainOf(args, context);
     domain.assertActive();
     domain.stats.set('dirtyrate.calc_status', 2);
-    domain.stats.set('dirtyrate.megabytes_per_second', 0n);
+    if (!domain.stats.has('dirtyrate.megabytes_per_second')) domain.stats.set('dirtyrate.megabytes_per_second', 0n);
   },
   DOMAIN_SET_TIME: (args, context) => void domainOf(args, context).askAgent({ execute: 'guest-set-time' }),
 };

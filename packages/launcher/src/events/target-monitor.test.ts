@@ -61,9 +61,24 @@ test('FM-8.5 the guest runs here: after 18 s it is over whatever libvirt says', 
   expect(ended()).toBe('1970-01-01T00:00:18Z');
 });
 
-test('a domain that is gone has no end of a migration', async () => {
-  const gone = new LibvirtCallError(42, 10, 'Domain not found');
-  const { clock, ended } = world({ lookupDomainByName: () => Promise.reject(gone) });
-  await clock.advance(30_000);
+test.each([
+  ['a guest that ran here and is gone', new LibvirtCallError(42, 10, 'Domain not found')],
+  ['a domain that cannot be looked up', new LibvirtCallError(38, 10, 'Connection reset by peer')],
+])('%s is not waited for 18 s: its migration is over after four looks', async (_what, failure) => {
+  let looks = 0;
+  const lookupDomainByName = (): Promise<never> => Promise.reject((looks++, failure));
+  const { clock, ended } = world({ lookupDomainByName });
+  await clock.advance(5_900);
+  expect(ended()).toBeUndefined();
+  await clock.advance(200);
+  expect([ended(), looks]).toEqual(['1970-01-01T00:00:06Z', 4]);
+});
+
+test('a look that fails once does not end a migration whose job is there at the next', async () => {
+  let looks = 0;
+  const lookupDomainByName = (): Promise<typeof DOMAIN> =>
+    looks++ === 0 ? Promise.reject(new LibvirtCallError(38, 10, 'lost')) : Promise.resolve(DOMAIN);
+  const { clock, ended } = world({ lookupDomainByName, getJobInfo: () => Promise.resolve({ type: 2 }) });
+  await clock.advance(6_500);
   expect(ended()).toBeUndefined();
 });

@@ -1,8 +1,7 @@
 import { renderTime } from '@virtwire/vm-model';
 import type { Logger } from '@virtwire/telemetry';
 import type { Clock } from '../config/clock.ts';
-import { findDomain } from '../domain/find-domain.ts';
-import type { LibvirtPort } from '../domain/libvirt-port.ts';
+import type { DomainRef, LibvirtPort } from '../domain/libvirt-port.ts';
 import { textOf } from '../errors.ts';
 import type { MetadataCache } from '../metadata/cache.ts';
 
@@ -19,12 +18,12 @@ export interface TargetMonitor {
   start(domainName: string): void;
 }
 
-type Outcome = 'over' | 'busy' | 'gone';
+type Outcome = 'over' | 'busy' | 'lost';
 
 /**
  * Creates the monitor: it stamps the end of the migration into the metadata when the incoming job has let go of the
- * domain, as far as 18 s of polling can tell, and then in any case: the guest runs here. A pause on the user's wish looks
- * the same and is stamped too, as KubeVirt does.
+ * domain, as far as 18 s of polling can tell, and then in any case: the guest runs here, or did so. A look for the domain
+ * that fails ends its round. A pause on the user's wish looks the same and is stamped too, as KubeVirt does.
  *
  * @source KubeVirt v1.9.0 pkg/virt-launcher/virtwrap/live-migration-target.go
  */
@@ -38,9 +37,14 @@ export function createTargetMonitor(
 
   /** Releases of libvirt that answer no question about an incoming job are busy until they answer. */
   async function look(domainName: string): Promise<Outcome> {
+    let domain: DomainRef;
     try {
-      const domain = await findDomain(libvirt, domainName);
-      if (domain === undefined) return 'gone';
+      domain = await libvirt.lookupDomainByName(domainName);
+    } catch (caught) {
+      log.debug(`the domain that came in is not found: ${textOf(caught)}`);
+      return 'lost';
+    }
+    try {
       if ((await libvirt.getJobInfo(domain)).type === 0) return 'over';
       const { params } = await libvirt.getJobStats(domain, 0);
       return params.get('operation') === MIGRATION_IN ? 'busy' : 'over';
@@ -62,12 +66,11 @@ export function createTargetMonitor(
   async function run(domainName: string): Promise<void> {
     let outcome = await round(domainName);
     for (const pauseMs of PAUSES_MS) {
-      if (outcome !== 'busy') break;
+      if (outcome === 'over') break;
       await clock.sleep(pauseMs);
       outcome = await round(domainName);
     }
-    if (outcome === 'gone') return;
-    if (outcome === 'busy') log.warn('the incoming migration keeps its job, going on without its end');
+    if (outcome !== 'over') log.warn('the end of the incoming migration is not seen, going on without it');
     const now = renderTime(clock.now());
     metadata.migration.update((migration) => ({ ...migration, EndTimestamp: migration.EndTimestamp ?? now }));
   }

@@ -174,7 +174,7 @@ class SourceMonitor implements MigrationMonitor {
     }
   }
 
-  #noteProgress({ remaining = 0, numbers }: JobProgress): void {
+  #noteProgress({ remaining = this.#watermark, numbers }: JobProgress): void {
     this.#numbers = numbers;
     if (this.#watermark === 0 || remaining < this.#watermark) this.#progressAtMs = this.#deps.clock.now();
     this.#watermark = remaining;

@@ -170,6 +170,16 @@ describe('a migration', () => {
     expect(result()).toMatchObject({ Failed: true, FailureReason: 'Live migration has been aborted' });
   });
 
+  test('FM-8.6 numbers that leave out what remains are no progress', async () => {
+    let looks = 0;
+    const silent: DomainJob = { type: 2, params: new Map([['data_total', 5n]]) };
+    const getJobStats = (): Promise<DomainJob> => Promise.resolve(looks++ === 0 ? running(1_000) : silent);
+    const { source, clock, calls } = world({ getJobStats });
+    source.migrate(vmiOf(), options({ ProgressTimeout: 3 }), log);
+    await clock.advance(6_000);
+    expect(calls).toEqual(['migrate', 'abort']);
+  });
+
   test('FM-8.6 gives up an abort that libvirt does not answer after 30 s, and tries again', async () => {
     let asked = 0;
     const { source, clock, result } = world({

@@ -61,6 +61,28 @@ describe('at the end of a pass', () => {
     expect(passes(detectorOf(options), STUCK)).toEqual([...NOTHING, kind]);
   });
 
+  test('a bandwidth of 0, which QEMU tells of before it measured one, does not count', () => {
+    const detector = detectorOf({ bandwidth: 0, settings: { maxDowntimeMs: 4_000 } });
+    detector.sample(0);
+    expect(passes(detector, STUCK)).toEqual([...NOTHING, undefined]);
+    // The first real sample counts whole: 400 MiB take 4 s.
+    detector.sample(100 * MIB);
+    expect(passes(detector, STUCK, 7).at(-1)).toBe('setMaxDowntime');
+  });
+
+  test.each([
+    [100, 95, undefined],
+    [100, 96, 'setMaxDowntime'],
+    // A margin of 4 % leaves 96.96 bytes, which are 96 whole ones.
+    [101, 96, 'setMaxDowntime'],
+  ])('with a margin of 4 %% the step from %i to %i bytes leads to %s', (before, after, kind) => {
+    const detector = detectorOf({ stall: { margin: 0.04 }, settings: { allowsDisruption: true } });
+    const end = (elapsedS: number, remaining: number): unknown =>
+      detector.endPass({ elapsedMs: elapsedS * 1_000, remaining }, elapsedS)?.kind;
+    expect(end(1, before)).toBeUndefined();
+    expect(end(4, after)).toBe(kind);
+  });
+
   test('waits where the rest does not fit into the time that is left', () => {
     expect(passes(detectorOf({ budgetS: 5 }), STUCK)).toEqual([...NOTHING, undefined]);
   });
@@ -96,6 +118,14 @@ describe('when the time is over', () => {
     detector.note({ elapsedMs: 4_900, remaining: 68 * MIB });
     expect(detector.checkTimeout('PreCopy', 4)).toBeUndefined();
     expect(detector.checkTimeout('PreCopy', 5)?.kind).toBe(kind);
+  });
+
+  test('a forced switchover that libvirt refuses is not tried for ever', () => {
+    const detector = detectorOf({ settings: { allowsDisruption: true }, budgetS: 4 });
+    expect(detector.checkTimeout('PreCopy', 5)?.kind).toBe('setMaxDowntime');
+    detector.refused();
+    expect(detector.checkTimeout('PreCopy', 10)).toBeUndefined();
+    expect(detector.checkTimeout('PreCopy', 11)?.kind).toBe('cancel');
   });
 
   test('a switchover that does not come in time ends the migration', () => {

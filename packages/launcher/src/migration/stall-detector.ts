@@ -54,11 +54,12 @@ export class SwitchoverDetector {
     this.#switchDeadlineS = rules.budgetS;
   }
 
-  /** A sample of the bandwidth, in bytes per second. */
+  /** A sample of the bandwidth, in bytes per second. QEMU says 0 until it has measured one, which is to know none. */
   sample(bytesPerSecond: number): void {
     const { ewmaAlpha } = this.#stall;
     const old = this.#bandwidth;
-    this.#bandwidth = old === undefined ? bytesPerSecond : ewmaAlpha * bytesPerSecond + (1 - ewmaAlpha) * old;
+    const average = old === undefined ? bytesPerSecond : ewmaAlpha * bytesPerSecond + (1 - ewmaAlpha) * old;
+    this.#bandwidth = average > 0 ? average : undefined;
   }
 
   /** What is left to be sent, at a look between the ends of passes. */
@@ -107,7 +108,8 @@ export class SwitchoverDetector {
 
   #detect({ elapsedMs, remaining }: IterationRecord): void {
     const outsideMin = this.#outsideMin;
-    if (outsideMin === undefined || remaining < outsideMin * (1 - this.#stall.margin)) return;
+    // In whole bytes, as KubeVirt counts.
+    if (outsideMin === undefined || remaining < Math.trunc(outsideMin * (1 - this.#stall.margin))) return;
     this.#best = Math.min(outsideMin, ...this.#candidates.map((candidate) => candidate.remaining));
     this.#patienceMs = this.#stall.progressTimeoutS * 1_000;
     this.#relaxAtMs = elapsedMs + this.#patienceMs;
@@ -151,7 +153,10 @@ export class SwitchoverDetector {
     if (settings.allowsPostCopy && !hasVfio) return this.#postCopy('completion timeout reached');
     if (!settings.allowsDisruption) return undefined;
     this.#budgetS = Math.trunc(this.#budgetS * this.#stall.completionTimeoutFactor);
-    return this.#stop(LONGEST_DOWNTIME_MS, elapsedS, 'completion timeout reached');
+    const action = this.#stop(LONGEST_DOWNTIME_MS, elapsedS, 'completion timeout reached');
+    // Tried once: if libvirt refuses it time and again, the migration has to end all the same.
+    this.#wasSwitched = true;
+    return action;
   }
 
   #markSwitched(): void {
@@ -179,6 +184,6 @@ export class SwitchoverDetector {
   /** How long it would take to send the rest. */
   #estimateMs(): number {
     const remaining = this.#last?.remaining ?? 0;
-    return remaining === 0 ? 0 : Math.floor((remaining / (this.#bandwidth ?? 0)) * 1_000);
+    return this.#bandwidth === undefined ? 0 : Math.trunc(remaining / (this.#bandwidth / 1_000));
   }
 }

@@ -140,6 +140,8 @@ test.each([
   [{}, 'ns1_vm'],
   [{ targetState: { domainName: 'vm2', domainNamespace: 'ns2' } }, 'ns2_vm2'],
   [{ targetState: { migrationUID: 'm' } }, 'ns1_vm'],
+  [{ targetState: { domainName: '', domainNamespace: 'ns2' } }, 'ns1_vm'],
+  [{ targetState: { domainName: 'vm2', domainNamespace: null } }, 'ns1_vm'],
 ])('the domain of %j is %s on its target', (migrationState, name) => {
   expect(targetDomainName(vmiOf({}, { migrationState }))).toBe(name);
 });

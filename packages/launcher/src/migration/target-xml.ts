@@ -1,4 +1,4 @@
-import { parseXmlTree, renderXmlTree, xmlChild, xmlElement } from '@virtwire/vm-model';
+import { domainName, parseXmlTree, renderXmlTree, xmlChild, xmlElement } from '@virtwire/vm-model';
 import type { DomainSpec, Vmi, XmlElement } from '@virtwire/vm-model';
 import type { DomainPaths } from '../converter/circumstances.ts';
 import { hasDedicatedCpus } from '../converter/vmi-traits.ts';
@@ -47,7 +47,8 @@ export function setDiskFiles(tree: XmlElement, pathOf: (volume: string) => strin
 /** Files of the disks as they run, in the target's namespace if that is another one. */
 function livePaths({ vmi, live }: TargetXmlInput): ReadonlyMap<string, string> {
   const { namespace } = vmi.metadata;
-  const other = vmi.status?.migrationState?.targetState?.domainNamespace ?? namespace;
+  const asked = vmi.status?.migrationState?.targetState?.domainNamespace ?? '';
+  const other = asked === '' ? namespace : asked;
   const paths = new Map<string, string>();
   for (const { Alias, Source } of live.Devices.Disks ?? []) {
     const file = Source?.File ?? '';
@@ -116,8 +117,10 @@ export async function renderTargetXml(input: TargetXmlInput): Promise<string> {
   return withTargetUid(vmi, renderXmlTree(tree, { indent: '  ' }));
 }
 
-/** Name of the domain on its target. */
+/** Name of the domain on its target: the one that the target asks for, if it says all of it. */
 export function targetDomainName(vmi: Vmi): string {
-  const { domainNamespace, domainName } = vmi.status?.migrationState?.targetState ?? {};
-  return `${domainNamespace ?? vmi.metadata.namespace}_${domainName ?? vmi.metadata.name}`;
+  const target = vmi.status?.migrationState?.targetState;
+  const [namespace, name] = [target?.domainNamespace ?? '', target?.domainName ?? ''];
+  const isNamed = namespace !== '' && name !== '';
+  return isNamed ? domainName(namespace, name) : domainName(vmi.metadata.namespace, vmi.metadata.name);
 }

@@ -136,6 +136,25 @@ describe('the preparation of a target', () => {
     await target.prepare(vmi, undefined, log);
   });
 
+  test('waits also for plugged disks that only the specification tells of, and counts each once', async () => {
+    const { target } = world();
+    const state = { migrationUid: 'x', sourceState: {}, targetState: {} };
+    const volumeStatus = [{ name: 'data', target: '', hotplugVolume: {} }];
+    const vmi = vmiOf({ migrationState: state, volumeStatus });
+    const plugged = { claimName: 'c', hotpluggable: true };
+    const volumes = [
+      { name: 'data', persistentVolumeClaim: plugged },
+      { name: 'logs', dataVolume: { name: 'c', hotpluggable: true } },
+      { name: 'root', persistentVolumeClaim: { claimName: 'c' } },
+      { name: 'dump', memoryDump: plugged },
+    ];
+    const whole: Vmi = { ...vmi, spec: { ...vmi.spec, volumes } };
+    writeFileSync(join(dir, 'data.img'), '');
+    await expect(target.prepare(whole, undefined, log)).rejects.toThrow('found 1 hotplugged disks files, expected 2');
+    writeFileSync(join(dir, 'logs.img'), '');
+    await target.prepare(whole, undefined, log);
+  });
+
   test('a paused VM stays paused', async () => {
     const { target, paused } = world();
     await target.prepare(vmiOf({ conditions: [{ type: 'Paused', status: 'False' }] }), undefined, log);

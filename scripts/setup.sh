@@ -76,7 +76,7 @@ install_missing() {
     say "installing$missing"
     # shellcheck disable=SC2086 # one word per package
     apt-get install -y -q --no-install-recommends $missing 2>&1 | tee "$log" |
-      sed -n -e 's/^Setting up \([^ ]*\) .*/setup:   \1/p' -e 's/^\(Fetched .*\)/setup: \1/p'
+      sed -u -n -e 's/^Setting up \([^ ]*\) .*/setup:   \1/p' -e 's/^\(Fetched .*\)/setup: \1/p'
     list_missing
     [ -n "$missing" ] || break
   done

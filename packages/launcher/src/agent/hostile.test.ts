@@ -1,6 +1,8 @@
 import fc from 'fast-check';
 import { createLogger } from '@virtwire/telemetry';
 import { expect, test } from 'vitest';
+import { createDomainWriter } from '../domain/wire-domain.ts';
+import { newDomain, withAgentFacts } from '../events/domain-document.ts';
 import { createFakeClock } from '../testing/fake-clock.ts';
 import { renderFilesystems, renderGuestInfo, renderUsers } from './guest-info-json.ts';
 import {
@@ -42,6 +44,57 @@ test('FM-11.4 lists and replies are bounded', () => {
   const params = new Map([['user.count', 4_000_000_000]]);
   expect(parseGuestInfoParams(params, 1).users?.length).toBe(MAX_ENTRIES);
   expect(parseGuestInfoParams(new Map([['user.count', -5]]), 1).users).toEqual([]);
+});
+
+test('FM-11.4 whatever a guest says of itself, its events are small enough to be sent', () => {
+  const evil = '\u0001'.repeat(100_000);
+  const nics = Array.from({ length: 500 }, (_, i): [string, string | number][] => [
+    [`if.${i}.name`, evil],
+    [`if.${i}.hwaddr`, evil],
+    [`if.${i}.addr.count`, 1],
+    [`if.${i}.addr.0.addr`, evil],
+  ]);
+  const os = ['name', 'kernel-release', 'version', 'pretty-name', 'version-id', 'kernel-version', 'machine', 'id'];
+  const params = new Map<string, string | number>([
+    ['if.count', nics.length],
+    ...nics.flat(),
+    ...os.map((key) => [`os.${key}`, evil] as const),
+  ]);
+  const facts = { ...parseGuestInfoParams(params, 78), ...parseFsFreezeReply(JSON.stringify({ return: evil })) };
+  expect(facts.interfaces).toHaveLength(nics.length);
+  const domain = newDomain('ns_vm', '1');
+  const json = createDomainWriter().render({ ...domain, Status: withAgentFacts(domain.Status, facts) });
+  // What grpc-go takes, less the room for the domain itself.
+  expect(Buffer.byteLength(json)).toBeLessThan(4 * 1024 * 1024 - 256 * 1024);
+});
+
+test.each(['18446744073709551616', '-9223372036854775809', '1e300', '1.5', '"5"'])(
+  'FM-11.4 a size of %s, which a handler cannot read, does not get to it',
+  (size) => {
+    const reply = `{"return":[{"name":"vda1","mountpoint":"/","type":"ext4","used-bytes":${size}}]}`;
+    expect(parseFsInfoReply(reply)).toBeUndefined();
+    expect(parseFsInfoReply(reply.replace(size, '9223372036854775807'))?.filesystems?.[0]?.usedBytes).toBe(
+      2n ** 63n - 1n,
+    );
+  },
+);
+
+test('an agent is not asked without a pause, whatever the flags say', async () => {
+  const clock = createFakeClock(0);
+  let questions = 0;
+  const libvirt = {
+    setAgentTimeout: () => Promise.resolve(),
+    lookupDomainByName: () => Promise.resolve({ name: 'ns_vm', uuid: '1', id: 1 }),
+    agentCommand: () => Promise.resolve(`{"return":"${String(questions++)}"}`),
+    guestInfo: () => Promise.resolve((questions++, new Map<string, never>())),
+  };
+  const none = { sysMs: 0, fileMs: 0, userMs: 0, versionMs: 0, fsfreezeMs: 0 };
+  const deps = { libvirt, store: createAgentStore(), clock, log, onUpdate: () => Promise.resolve() };
+  const poller = createAgentPoller(deps, 'ns_vm', none);
+  poller.start();
+  await clock.advance(5_500);
+  poller.stop();
+  expect(questions).toBe(6 * 6);
 });
 
 test('FM-11.4 an agent that never answers holds up nothing but its own question', async () => {

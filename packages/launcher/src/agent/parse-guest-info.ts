@@ -1,5 +1,5 @@
 import type { Params, ParamValue } from '../domain/libvirt-port.ts';
-import { MAX_ENTRIES } from './parse-reply.ts';
+import { MAX_ENTRIES, MAX_SHOWN_CHARS } from './parse-reply.ts';
 import type { AgentFacts, AgentInterface, AgentLoad, AgentOsInfo, AgentUser } from './types.ts';
 
 /** libvirt's bits of what its guest info call can ask for. */
@@ -8,7 +8,7 @@ export const GUEST_INFO = { users: 1, os: 2, timezone: 4, hostname: 8, interface
 const MAX_INT64 = 2n ** 63n - 1n;
 
 function text(value: ParamValue | undefined): string {
-  return typeof value === 'string' ? value : '';
+  return typeof value === 'string' ? value.slice(0, MAX_SHOWN_CHARS) : '';
 }
 
 function count(params: Params, name: string): number {

@@ -6,6 +6,12 @@ export const MAX_REPLY_CHARS = 8 * 1024 * 1024;
 /** Most entries kept of any list that a guest sends. */
 export const MAX_ENTRIES = 10_000;
 const MAX_TEXT_CHARS = 64 * 1024;
+/**
+ * As much as is kept of a text that goes into every event of the domain. libvirt passes 2,048 texts of a guest on, each of
+ * them may be megabytes long, and a message larger than 4 MiB reaches no handler.
+ */
+export const MAX_SHOWN_CHARS = 256;
+const [MIN_INT64, MAX_INT64] = [-(2n ** 63n), 2n ** 63n - 1n];
 
 /**
  * The `return` member of an agent's reply; undefined when the text is no JSON object, is too long or has none.
@@ -43,9 +49,10 @@ function textOf(value: unknown): string {
 
 function integerOf(value: unknown): AgentNumber {
   if (value === undefined || value === null) return 0;
-  if (typeof value === 'bigint') return value;
-  if (typeof value !== 'number' || !Number.isInteger(value)) throw new ShapeError('no integer');
-  return value;
+  // Whoever reads the numbers has 64 bits for each.
+  if (typeof value === 'bigint' && value >= MIN_INT64 && value <= MAX_INT64) return value;
+  if (!Number.isSafeInteger(value)) throw new ShapeError('no integer');
+  return value as number;
 }
 
 function booleanOf(value: unknown): boolean {
@@ -107,5 +114,5 @@ export function parseFsInfoReply(reply: string): AgentFacts | undefined {
 /** What a reply to `guest-fsfreeze-status` tells; undefined when it is of another shape or tells nothing. */
 export function parseFsFreezeReply(reply: string): AgentFacts | undefined {
   const status = parseReturn(reply);
-  return typeof status === 'string' && status !== '' ? { fsFreezeStatus: textOf(status) } : undefined;
+  return typeof status === 'string' && status !== '' ? { fsFreezeStatus: status.slice(0, MAX_SHOWN_CHARS) } : undefined;
 }

@@ -38,6 +38,8 @@ export interface AgentPoller {
 
 /** First pause of a worker; it doubles after each poll up to the worker's maximum. */
 const FIRST_INTERVAL_MS = 10_000;
+/** Whatever the flags say, a guest is not asked more often. */
+const SHORTEST_INTERVAL_MS = 1_000;
 /**
  * What libvirt waits for an answer. While it waits, nobody else can ask the agent anything, and an agent that lost a
  * question never answers it. Longer than the minute that a handler has for freezing file systems.
@@ -109,7 +111,8 @@ async function runWorker(
     const facts = await ask();
     if (isStopped()) return;
     for (const shown of facts === undefined ? [] : deps.store.merge(facts)) await deps.onUpdate(shown);
-    const nextMs = Math.min(intervalMs === 0 ? FIRST_INTERVAL_MS : intervalMs * 2, worker.maxMs);
+    const longerMs = intervalMs === 0 ? FIRST_INTERVAL_MS : intervalMs * 2;
+    const nextMs = Math.min(longerMs, Math.max(worker.maxMs, SHORTEST_INTERVAL_MS));
     const nowMs = deps.clock.now();
     dueMs = nextMs === intervalMs ? Math.max(dueMs + nextMs, nowMs) : nowMs + nextMs;
     intervalMs = nextMs;

@@ -29,6 +29,11 @@ test('the last of several counts', () => {
   expect(renderPanicMessage({ Type: 'second' })).toBe('GuestPanicked: type=second');
 });
 
+test('a line with a carriage return counts, an argument of more than 64 bits does not', () => {
+  writeFileSync(file, "x: panic hyper-v: arg1='0xffffffffffffffffff', arg2='0xffffffffffffffff'\r\n");
+  expect(readLastPanic(file)).toEqual({ Type: 'hyper-v', Arg2: 2n ** 64n - 1n });
+});
+
 test('no panic, no file', () => {
   writeFileSync(file, 'nothing\n');
   expect(readLastPanic(file)).toBeUndefined();

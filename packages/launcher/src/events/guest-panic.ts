@@ -4,8 +4,9 @@ import type { GuestPanicInfo } from '@virtwire/vm-model';
 const CHUNK_BYTES = 4_096;
 /** How far back a log is searched: a guest can make QEMU log without end. */
 const MAX_SEARCH_BYTES = 16 * 1024 * 1024;
-const PANIC_LINE = /panic ([^:\s]+): (.*)$/;
-const HYPERV_ARG = /arg([1-5])='(0x[0-9a-fA-F]+)'/g;
+const PANIC_LINE = /panic ([^:\s]+): ([^\n]*)$/;
+/** 64 bits each. */
+const HYPERV_ARG = /arg([1-5])='(0x[0-9a-fA-F]{1,16})'/g;
 
 function parseLine(line: string): GuestPanicInfo | undefined {
   const match = PANIC_LINE.exec(line);

@@ -78,7 +78,7 @@ function describeArrival({ lifecycle, device, agent, job }: DomainEvent): string
   }
   if (job !== undefined) {
     const text = `Job operation: ${String(job.get('operation'))}, succeeded: ${String(job.get('success') === true)}`;
-    return `Domain Job Completed event received. ${text}`;
+    return `Domain Job Completed event type ${String(job.get('type') ?? 0)} received. ${text}`;
   }
   return device === undefined ? 'Domain event received' : DEVICE_TEXT[device];
 }

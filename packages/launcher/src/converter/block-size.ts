@@ -2,9 +2,9 @@ import type { DomainBlockIO, VmiDisk } from '@virtwire/vm-model';
 
 import { LauncherError } from '../errors.ts';
 import type { ConverterContext } from './context.ts';
+import { backendPath } from './disk-backend.ts';
 import type { DiskDraft } from './disks.ts';
 import { isOn } from './vmi-traits.ts';
-import { nonEmpty } from './non-empty.ts';
 
 const S390X_MAX = 4096;
 
@@ -37,7 +37,7 @@ export function configureBlockSize(disk: VmiDisk, context: ConverterContext, dra
 
 function storageBlockSize(context: ConverterContext, draft: DiskDraft): DomainBlockIO {
   const doing = 'failed to configure disk with block size detection enabled';
-  const path = nonEmpty(draft.Source.Dev) ?? draft.Source.File ?? '';
+  const path = backendPath(draft);
   if (path === '') throw new LauncherError('ConvertFailed', `${doing}: disk is neither a block device nor a file`);
   const sizes = context.circumstances.blockSizes.get(path) ?? `failed to stat file ${path}: no such file or directory`;
   if (typeof sizes === 'string') throw new LauncherError('ConvertFailed', `${doing}: ${sizes}`);

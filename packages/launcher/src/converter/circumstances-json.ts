@@ -77,7 +77,9 @@ export function circumstancesFromJson(
   const hostName = json.hostArchitecture ?? 'amd64';
   const hostArchitecture = isArchitecture(hostName) ? hostName : 'amd64';
   const environment = json.env ?? {};
-  const hasFirmware = json.firmwareFilesPresent ?? true;
+  const firmwareDir = json.ovmfPath ?? FIRMWARE_DIRS[hostArchitecture];
+  // s390x has no directory of firmware.
+  const hasFirmware = (json.firmwareFilesPresent ?? true) && firmwareDir !== '';
   return {
     hostArchitecture,
     hypervisor: json.hypervisorName === 'hyperv-direct' ? 'hyperv-direct' : 'kvm',
@@ -86,7 +88,7 @@ export function circumstancesFromJson(
     allowCrossArchEmulation: json.allowCrossArchEmulation ?? false,
     emulatorPaths: undefined,
     firmwareAutoSelection: json.firmwareAutoSelection ?? false,
-    firmwareDir: json.ovmfPath ?? FIRMWARE_DIRS[hostArchitecture],
+    firmwareDir,
     firmwareFiles: new Set(hasFirmware ? firmwareFileNames(architectureTraits(hostArchitecture)) : []),
     logVerbosity: Number(environment['VIRT_LAUNCHER_LOG_VERBOSITY'] ?? 2),
     paths: DEFAULT_DOMAIN_PATHS,

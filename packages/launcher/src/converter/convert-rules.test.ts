@@ -245,6 +245,14 @@ describe('placement', () => {
     expect(countHotplugPorts(vmiWith(frozen), convertWith(frozen))).toMatchObject({ placeholderInterfaces: 10 });
   });
 
+  test.each(['99999999999999999999', '1000000000'])('%s slots are not laid out one by one', (count) => {
+    const change = { annotations: { 'kubevirt.io/pci-interface-slot-count': count } };
+    expect(() => countHotplugPorts(vmiWith(change), convertWith(change))).toThrow(
+      `invalid kubevirt.io/pci-interface-slot-count annotation value "${count}": ` +
+        `strconv.Atoi: parsing "${count}": value out of range`,
+    );
+  });
+
   test('emulator threads make the pinned CPUs even where the cluster asks for it', () => {
     const { CPUTune } = convertWith({
       domain: { cpu: { cores: 2, dedicatedCpuPlacement: true, isolateEmulatorThread: true } },

@@ -74,7 +74,7 @@ const CONFIGURATORS: readonly Configurator[] = [
   (vmi, _context, domain) => configureMemory(vmi, domain),
   (vmi, _context, domain) => configureRebootPolicy(vmi, domain),
   (_vmi, context, domain) => configureIommuFd(context, domain),
-  (_vmi, context, domain) => configureHypervisor(context, domain),
+  configureHypervisor,
   (vmi, _context, domain) => configureMemoryBacking(vmi, domain),
   configureDisks,
   placeDevices,

@@ -1,8 +1,11 @@
 import { describe, expect, test } from 'vitest';
 
-import type { DomainDisk, VmiDisk, Volume } from '@virtwire/vm-model';
+import { type DomainDisk, type VmiDisk, type Volume, parseVmiJson } from '@virtwire/vm-model';
 
 import { type ConversionChange, convertWith } from '../testing/conversion.ts';
+import { circumstancesFromJson } from './circumstances-json.ts';
+import { convertVmi } from './convert.ts';
+import { resolveConverterContext } from './resolve-context.ts';
 
 function disksOf(
   disks: readonly VmiDisk[],
@@ -136,6 +139,27 @@ describe('options', () => {
     expect([LogicalBlockSize, PhysicalBlockSize, DiscardGranularity]).toEqual(expected);
   });
 
+  test.each([
+    ['a claim on a device', { persistentVolumeClaim: { claimName: 'c' } }, '/dev/a', ['a']],
+    [
+      'a claim on a file system',
+      { persistentVolumeClaim: { claimName: 'c' } },
+      '/var/run/kubevirt-private/vmi-disks/a/disk.img',
+      [],
+    ],
+    ['a host disk', { hostDisk: { path: '/x.img', type: 'Disk' } }, '/var/run/kubevirt-private/vmi-disks/a/x.img', []],
+  ] as const)('matching a volume whose changes are tracked goes by %s, not by the overlay', (...given) => {
+    const [, source, path, blockVolumes] = given;
+    const circumstances = {
+      blockVolumes: new Set<string>(blockVolumes),
+      blockSizes: new Map([[path, { logical: 4096, physical: 4096, discardGranularity: 0 }]]),
+      cbtOverlays: new Map([['a', '/cbt/a.qcow2']]),
+    };
+    const [disk] = disksOf([{ ...virtio('a'), blockSize: { matchVolume: {} } }], { circumstances }, source);
+    expect(disk?.Source?.File).toBe('/cbt/a.qcow2');
+    expect(disk?.BlockIO?.LogicalBlockSize).toBe(4096);
+  });
+
   test('matching a volume whose storage says nothing is refused with the reason', () => {
     const circumstances = { blockVolumes: new Set(['a']), blockSizes: new Map([['/dev/a', 'no such device']]) };
     const disk = { ...virtio('a'), blockSize: { matchVolume: {} } };
@@ -151,6 +175,18 @@ describe('options', () => {
       'custom block size (logical=8192, physical=8192) exceeds the maximum supported size of 4096 for architecture s390x',
     );
   });
+});
+
+test('a disk of no kind, which admission did not see, has neither a name nor blocks to give back', () => {
+  const vmi = parseVmiJson(
+    JSON.stringify({
+      spec: { domain: { devices: { disks: [{ name: 'a' }] } }, volumes: [{ name: 'a', configMap: { name: 'm' } }] },
+    }),
+  );
+  const context = resolveConverterContext(vmi, circumstancesFromJson(vmi, {}, {}));
+  const [disk] = convertVmi(vmi, context).Spec.Devices.Disks ?? [];
+  expect(disk?.Target?.Device).toBeUndefined();
+  expect(disk?.Driver?.Discard).toBeUndefined();
 });
 
 describe('IO threads', () => {

@@ -64,10 +64,12 @@ function isPresent(disk: VmiDisk, volume: Volume | undefined, context: Converter
 
 function renderDisk(vmi: Vmi, disk: VmiDisk, namer: DiskNamer, context: ConverterContext): DiskDraft {
   const bus = busOf(disk);
-  const name = namer.nameOf(disk.name, bus);
+  // Admission makes a disk of what is of no kind; what did not come by there has no name in the guest either.
+  const hasKind = disk.disk !== undefined || disk.lun !== undefined || disk.cdrom !== undefined;
+  const name = hasKind ? namer.nameOf(disk.name, bus) : undefined;
   const draft: DiskDraft = {
     Source: {},
-    Target: { Bus: bus, Device: name.device },
+    Target: { Bus: bus, Device: name?.device },
     Driver: { Name: 'qemu', Cache: disk.cache, IO: disk.io },
     Alias: { Name: disk.name, UserDefined: true },
   };
@@ -75,9 +77,9 @@ function renderDisk(vmi: Vmi, disk: VmiDisk, namer: DiskNamer, context: Converte
   else if (disk.lun !== undefined) configureLun(disk.lun, draft);
   else if (disk.cdrom !== undefined) configureCdrom(disk.cdrom, draft);
   if (bus === 'scsi' && disk.cdrom === undefined) {
-    draft.Address = { Type: 'drive', Controller: '0', Bus: '0', Unit: String(name.index) };
+    draft.Address = { Type: 'drive', Controller: '0', Bus: '0', Unit: String(name?.index ?? 0) };
   }
-  if (disk.cdrom === undefined) {
+  if (disk.disk !== undefined || disk.lun !== undefined) {
     if (!context.preallocatedVolumes.has(disk.name)) draft.Driver.Discard = 'unmap';
     configureCapacity(disk, context, draft);
   }

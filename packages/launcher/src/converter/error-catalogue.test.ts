@@ -160,6 +160,33 @@ test.each([
   },
 );
 
+test.each<[title: string, message: string, change: ConversionChange]>([
+  [
+    'a missing network before a foreign architecture that nobody knows',
+    'failed to find network n',
+    {
+      spec: { architecture: 'riscv64' },
+      domain: { devices: { interfaces: [{ name: 'n', bridge: {} }] } },
+      context: { allowCrossArchEmulation: true },
+    },
+  ],
+  [
+    'what SNP lacks of a VM that asks for SEV too',
+    'EFI OVMF roms missing for booting in EFI mode with SecureBoot=true, SEV/SEV-ES=false, SEV-SNP=true, TDX=false',
+    { domain: { launchSecurity: { sev: {}, snp: {} }, firmware: { bootloader: { efi: {} } } } },
+  ],
+  [
+    'EFI on s390x, whose launchers know of no directory of firmware',
+    'EFI OVMF roms missing for booting in EFI mode with SecureBoot=false, SEV/SEV-ES=false, SEV-SNP=false, TDX=false',
+    {
+      domain: { firmware: { bootloader: { efi: { secureBoot: false } } } },
+      context: { hostArchitecture: 's390x' },
+    },
+  ],
+])('%s is told', (_title, message, change) => {
+  expect(() => convertWith(change)).toThrow(new LauncherError('ConvertFailed', message));
+});
+
 test('a device that finds no bus number is left to libvirt, where nothing strict was asked for', () => {
   const { domain, ...rest } = devicesOnNode(MANY);
   const { Devices } = convertWith({ ...rest, domain: { ...domain, cpu: { cores: 1, ...DEDICATED } } });

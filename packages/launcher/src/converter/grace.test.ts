@@ -189,7 +189,7 @@ test.each<[message: string, facts: Partial<GraceHostFacts>, change?: ConversionC
   [
     'GraceIOVirtualization requires PCIe placement support on architecture s390x',
     {},
-    { context: { hostArchitecture: 's390x' } },
+    { context: { hostArchitecture: 's390x', ovmfPath: '/firmware' } },
   ],
   [
     'GraceIOVirtualization requires the 64-bit PCI hole',

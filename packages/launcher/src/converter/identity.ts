@@ -2,6 +2,7 @@ import type { Domain, Vmi } from '@virtwire/vm-model';
 import { domainName } from '@virtwire/vm-model';
 
 import { LauncherError } from '../errors.ts';
+import { isArchitecture } from './architecture.ts';
 import type { ConverterContext } from './context.ts';
 import { nonEmpty } from './non-empty.ts';
 
@@ -20,10 +21,15 @@ export function configureMetadata(vmi: Vmi, domain: Domain): void {
  *
  * @source KubeVirt v1.9.0 pkg/virt-launcher/virtwrap/converter/kvm, converter/mshv
  */
-export function configureHypervisor(context: ConverterContext, domain: Domain): void {
+export function configureHypervisor(vmi: Vmi, context: ConverterContext, domain: Domain): void {
   const { circumstances, arch } = context;
   const { hypervisor, hypervisorDeviceAvailable, allowEmulation, emulatorPaths } = circumstances;
   if (context.isCrossArchitecture) {
+    const wanted = vmi.spec.architecture ?? '';
+    if (!isArchitecture(wanted)) {
+      const message = `unsupported guest architecture for cross-architecture emulation: ${wanted}`;
+      throw new LauncherError('ConvertFailed', message);
+    }
     if (emulatorPaths !== undefined && !emulatorPaths.has(arch.emulatorPath)) {
       throw new LauncherError('ConvertFailed', `required emulator binary not found: ${arch.emulatorPath}`);
     }

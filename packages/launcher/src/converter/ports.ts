@@ -7,6 +7,8 @@ import { annotationOf } from './vmi-traits.ts';
 const SLOT_COUNT_ANNOTATION = 'kubevirt.io/pci-interface-slot-count';
 const ROOT_COMPLEX_ANNOTATION = 'kubevirt.io/placePCIDevicesOnRootComplex';
 const DEFAULT_INTERFACE_SLOTS = 4;
+/** More than any machine has; each free one becomes an interface of the domain for one define. */
+const MAX_INTERFACE_SLOTS = 16_384;
 const LARGE_GUEST_BYTES = 2n << 30n;
 
 /** Ports to keep free for what is plugged in later. */
@@ -57,8 +59,11 @@ function placeholderCount(vmi: Vmi, isOnRootComplex: boolean): number {
 
 /** The cause is in the words of Go's strconv.Atoi. */
 function parseCount(text: string): number {
-  if (/^[+-]?\d+$/.test(text)) return Number(text);
+  const isNumber = /^[+-]?\d+$/.test(text);
+  const count = Number(text);
+  if (isNumber && count <= MAX_INTERFACE_SLOTS) return count;
   const quoted = JSON.stringify(text);
-  const cause = `strconv.Atoi: parsing ${quoted}: invalid syntax`;
+  const fault = isNumber ? 'value out of range' : 'invalid syntax';
+  const cause = `strconv.Atoi: parsing ${quoted}: ${fault}`;
   throw new LauncherError('ConvertFailed', `invalid ${SLOT_COUNT_ANNOTATION} annotation value ${quoted}: ${cause}`);
 }

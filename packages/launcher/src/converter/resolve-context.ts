@@ -1,7 +1,7 @@
 import type { Vmi, VolumeStatus } from '@virtwire/vm-model';
 
 import { LauncherError } from '../errors.ts';
-import { type ArchitectureTraits, architectureTraits, isArchitecture } from './architecture.ts';
+import { type ArchitectureTraits, architectureTraits } from './architecture.ts';
 import { checkSizes } from './check-sizes.ts';
 import type { Circumstances, ImageInfo } from './circumstances.ts';
 import { claimedGpus, claimedHostDevices, claimedVirtualFunctions } from './claimed-devices.ts';
@@ -61,14 +61,10 @@ function guestArchitecture(
     circumstances.hypervisor === 'kvm' &&
     wanted !== '' &&
     wanted !== circumstances.hostArchitecture;
-  if (!isCrossArchitecture) return { arch: architectureTraits(circumstances.hostArchitecture), isCrossArchitecture };
-  if (!isArchitecture(wanted)) {
-    throw new LauncherError(
-      'ConvertFailed',
-      `unsupported guest architecture for cross-architecture emulation: ${wanted}`,
-    );
-  }
-  return { arch: architectureTraits(wanted), isCrossArchitecture };
+  return {
+    arch: architectureTraits(isCrossArchitecture ? wanted : circumstances.hostArchitecture),
+    isCrossArchitecture,
+  };
 }
 
 function virtioModel(vmi: Vmi, arch: ArchitectureTraits): string {

@@ -9,11 +9,11 @@ export function annotationOf(vmi: Vmi, name: string): string | undefined {
   return vmi.metadata.annotations?.[name];
 }
 
-/** Which kind of confidential guest a VMI asks for. */
+/** Which kind of confidential guest a VMI asks for, as its firmware sees it. */
 export function confidentialityOf(vmi: Vmi): Confidentiality {
   const security = vmi.spec.domain.launchSecurity;
-  if (security?.sev !== undefined) return 'sev';
   if (security?.snp !== undefined) return 'snp';
+  if (security?.sev !== undefined) return 'sev';
   return security?.tdx === undefined ? 'none' : 'tdx';
 }
 

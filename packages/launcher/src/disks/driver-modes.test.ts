@@ -3,8 +3,9 @@ import { describe, expect, test } from 'vitest';
 import { createLogger } from '@virtwire/telemetry';
 import type { DomainDisk } from '@virtwire/vm-model';
 
+import { backendPath } from '../converter/disk-backend.ts';
+import { withDriverMode } from './driver-modes.ts';
 import type { ImagePort } from './ports.ts';
-import { backendPath, withDriverMode } from './driver-modes.ts';
 
 const log = createLogger('virt-launcher', { destination: { write: () => undefined } });
 const FULL = { format: 'raw', backingFile: '', virtualSize: 10, actualSize: 10 };

@@ -1,9 +1,10 @@
 import type { DomainDisk, DomainSpec } from '@virtwire/vm-model';
 
+import { backendPath } from '../converter/disk-backend.ts';
+import { nonEmpty } from '../converter/non-empty.ts';
 import { LauncherError } from '../errors.ts';
 import { isPreallocated } from './image-info.ts';
 import type { DiskDeps } from './ports.ts';
-import { nonEmpty } from '../converter/non-empty.ts';
 
 /** What the modes depend on. */
 type ModeDeps = Pick<DiskDeps, 'images' | 'log'>;
@@ -26,12 +27,6 @@ export async function withDriverMode(deps: ModeDeps, disk: DomainDisk): Promise<
   const cache = await cacheMode(deps, disk);
   const io = nonEmpty(disk.Driver?.IO) ?? (await ioMode(deps, disk, cache));
   return { ...disk, Driver: { ...disk.Driver, Cache: cache, IO: io } };
-}
-
-/** Where the bytes of a disk lie: its data store, else its file, else its device. */
-export function backendPath(disk: DomainDisk): string {
-  const source = disk.Source?.DataStore?.Source ?? disk.Source;
-  return nonEmpty(source?.File) ?? source?.Dev ?? '';
 }
 
 async function cacheMode(deps: ModeDeps, disk: DomainDisk): Promise<string | undefined> {

@@ -1,6 +1,6 @@
 import type { DomainDisk, DomainSpec, Int64 } from '@virtwire/vm-model';
 
-import { backendPath } from './driver-modes.ts';
+import { backendPath } from '../converter/disk-backend.ts';
 import type { DiskDeps } from './ports.ts';
 
 const MIB = 1n << 20n;
@@ -25,16 +25,20 @@ export async function growDisksOffline(deps: GrowthDeps, spec: DomainSpec): Prom
   }
 }
 
-async function growDisk(deps: GrowthDeps, disk: DomainDisk): Promise<void> {
-  const source = disk.Source?.DataStore?.Source ?? disk.Source;
-  if (disk.Capacity === undefined || disk.FilesystemOverhead === undefined || !source?.File) return;
-  const path = source.File;
-  const { virtualSize, actualSize } = await deps.images.info(path);
-  const available = BigInt(actualSize) + (await deps.images.freeBytes(path));
-  const target = targetSize(disk.Capacity, disk.FilesystemOverhead, available);
-  if (target === undefined || target <= BigInt(virtualSize)) return;
+/** An overlay says how large the guest's disk is; growing it makes its data grow too, but not the other way round. */
+async function growDisk({ images, tools, log }: GrowthDeps, disk: DomainDisk): Promise<void> {
+  const { Source: shown, Capacity, FilesystemOverhead } = disk;
+  const data = (shown?.DataStore?.Source ?? shown)?.File ?? '';
+  const path = shown?.File ?? '';
+  if (Capacity === undefined || FilesystemOverhead === undefined || data === '' || path === '') return;
+  const { virtualSize, actualSize } = await images.info(data);
+  const shownSize = path === data ? virtualSize : (await images.info(path)).virtualSize;
+  const available = BigInt(actualSize) + (await images.freeBytes(data));
+  const target = targetSize(Capacity, FilesystemOverhead, available);
+  if (target === undefined || target <= BigInt(Math.min(virtualSize, shownSize))) return;
+  log.info(`pre-start expansion of image ${path} to size ${String(target)}`);
   const preallocation = virtualSize <= actualSize ? 'falloc' : 'off';
-  await deps.tools.run('qemu-img', ['resize', `--preallocation=${preallocation}`, path, String(target)]);
+  await tools.run('qemu-img', ['resize', `--preallocation=${preallocation}`, path, String(target)]);
 }
 
 /**

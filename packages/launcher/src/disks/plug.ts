@@ -6,7 +6,8 @@ import { isNonRoot } from '../converter/vmi-traits.ts';
 import { trackingOverlayImage } from '../converter/volume-paths.ts';
 import type { BlockInfo } from '../domain/libvirt-port.ts';
 import type { DevicePreparation, DiskGrowth } from '../domain/update-devices.ts';
-import { backendPath, withDriverMode } from './driver-modes.ts';
+import { backendPath } from '../converter/disk-backend.ts';
+import { withDriverMode } from './driver-modes.ts';
 import { targetSize } from './growth.ts';
 import type { DiskDeps } from './ports.ts';
 

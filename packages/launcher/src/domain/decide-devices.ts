@@ -1,6 +1,6 @@
 import { hashedPodLinkName, tapDeviceName } from '@virtwire/vm-model';
 import type { DomainDisk, DomainInterface, DomainSpec, Vmi } from '@virtwire/vm-model';
-import { backendPath } from '../disks/driver-modes.ts';
+import { backendPath } from '../converter/disk-backend.ts';
 
 /** One change of a running domain's devices. */
 export type DeviceStep =

@@ -1,7 +1,7 @@
 import { renderDomainElementXml } from '@virtwire/vm-model';
 import type { DomainDisk, DomainInterface, DomainSpec, Vmi } from '@virtwire/vm-model';
 import type { Logger } from '@virtwire/telemetry';
-import { backendPath } from '../disks/driver-modes.ts';
+import { backendPath } from '../converter/disk-backend.ts';
 import { textOf } from '../errors.ts';
 import type { DeviceStep } from './decide-devices.ts';
 import { decideDiskSteps, decideInterfaceSteps } from './decide-devices.ts';

@@ -49,6 +49,17 @@ describe('rules that no recorded case shows', () => {
     expect(defaulted(vmiWith({ devices: { autoattachPodInterface: false } }), { network }).networks).toBeUndefined();
   });
 
+  test('an empty bus or tray of a disk is as good as none', () => {
+    const disks = [
+      { name: 'a', disk: { bus: '' as never } },
+      { name: 'b', cdrom: { tray: '' as never } },
+    ];
+    expect(defaulted(vmiWith({ devices: { disks } })).domain.devices.disks).toEqual([
+      { name: 'a', disk: { bus: 'sata' } },
+      { name: 'b', cdrom: { bus: 'sata', readonly: true, tray: 'closed' } },
+    ]);
+  });
+
   test('a cluster may bind the pod network by masquerade', () => {
     const { domain } = defaulted(vmiWith({}), { network: { defaultNetworkInterface: 'masquerade' } });
     expect(domain.devices.interfaces).toEqual([{ name: 'default', masquerade: {} }]);

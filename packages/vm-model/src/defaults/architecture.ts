@@ -19,7 +19,7 @@ export function defaultArchitectureDevices(spec: VmiSpec): void {
 
 function defaultBus(disk: VmiDisk, bus: 'sata' | 'virtio'): void {
   for (const target of [disk.disk, disk.cdrom, disk.lun]) {
-    if (target !== undefined) target.bus ??= bus;
+    if (target !== undefined && (target.bus ?? '') === '') target.bus = bus;
   }
 }
 

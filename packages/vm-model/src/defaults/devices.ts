@@ -50,7 +50,7 @@ function defaultDisk(disk: VmiDisk): void {
   if (disk.disk === undefined && disk.cdrom === undefined && disk.lun === undefined) disk.disk = {};
   if (disk.cdrom !== undefined) {
     disk.cdrom.readonly ??= true;
-    disk.cdrom.tray ??= 'closed';
+    if ((disk.cdrom.tray ?? '') === '') disk.cdrom.tray = 'closed';
   }
   const match = disk.blockSize?.matchVolume;
   if (match !== undefined) match.enabled ??= true;

@@ -125,7 +125,7 @@ export function testCalls(kind: HarnessKind): void {
     test('refuses calls that pass descriptors as a daemon without the feature does', async () => {
       const connection = await daemon.connect();
       const dom = { name: 'x', uuid: '00000000-0000-0000-0000-000000000000', id: -1 };
-      const call = connection.call('DOMAIN_FD_ASSOCIATE', { dom, name: 'iommu', flags: 0 });
+      const call = connection.domain(dom).fdAssociate('iommu', [0]);
       await expect(call).rejects.toMatchObject({ kind: 'Unsupported', code: ErrorNumber.NO_SUPPORT });
     });
 

@@ -16,6 +16,11 @@ export interface CallOptions {
    * slot stays taken until the daemon answers.
    */
   readonly signal?: AbortSignal;
+  /**
+   * File descriptors that go along, 32 at most; copied at once, so they may be closed when the call was made. Needs the
+   * connection's `copyDescriptors`.
+   */
+  readonly descriptors?: readonly number[];
 }
 
 /** Options of a call that opens a stream. */

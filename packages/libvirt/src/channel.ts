@@ -1,6 +1,8 @@
 import type { CallOptions, OpenedStream, StreamOptions } from './caller.ts';
 import { structCoder } from './codec.ts';
 import { Deadlines } from './deadlines.ts';
+import { copiesFor } from './descriptors.ts';
+import type { CopyDescriptors } from './descriptors.ts';
 import { LibvirtError } from './errors.ts';
 import type { LibvirtErrorFields } from './errors.ts';
 import { Framer } from './frames.ts';
@@ -32,6 +34,7 @@ export interface ChannelConfig {
   readonly maxInFlight: number;
   readonly maxQueued: number;
   readonly keepalive: KeepalivePolicy | false;
+  readonly copyDescriptors: CopyDescriptors | undefined;
 }
 
 /** What a channel tells its owner, synchronously and in the order of arrival. */
@@ -68,7 +71,7 @@ export class Channel {
 
   constructor(transport: Transport, config: ChannelConfig, events: ChannelEvents) {
     this.#transport = transport;
-    this.#outbox = new Outbox(transport);
+    this.#outbox = new Outbox(transport, (error) => this.end(descriptorsLost(error)));
     this.#config = config;
     this.#events = events;
     this.#keepalive = startKeepalive(config.keepalive, {
@@ -151,7 +154,10 @@ export class Channel {
       throw LibvirtError.client('QueueFull', text, { procedure: procedure.name });
     }
     const limits = { timeoutMs: options.timeoutMs ?? this.#config.callTimeoutMs, nowMs: performance.now() };
-    const call = new PendingCall(procedure, encodeCall(procedure, args), onReply, limits);
+    const { descriptors = [] } = options;
+    const packet = encodeCall(procedure, args, descriptors.length);
+    const copies = copiesFor(procedure, descriptors, this.#config.copyDescriptors);
+    const call = new PendingCall(procedure, packet, onReply, limits, copies);
     call.onGiveUp(options.signal, () => this.#forgetQueued(call));
     this.#deadlines.add(call.deadlineAtMs, limits.nowMs);
     if (stream !== undefined) this.#waitingStreams.set(call, stream);
@@ -169,10 +175,13 @@ export class Channel {
     call.packet.writeUInt32BE(call.serial, SERIAL_OFFSET);
     this.#inFlight.set(call.serial, call);
     const stream = this.#waitingStreams.get(call);
-    if (stream === undefined) return this.#outbox.send(call.packet);
-    stream.serial = call.serial;
-    this.#streams.set(call.serial, stream);
-    this.#outbox.send(call.packet);
+    if (stream !== undefined) {
+      stream.serial = call.serial;
+      this.#streams.set(call.serial, stream);
+    }
+    const descriptors = call.takeDescriptors();
+    if (descriptors === undefined) this.#outbox.send(call.packet);
+    else this.#outbox.sendWithDescriptors(call.packet, descriptors);
   }
 
   #nextSerial(): number {
@@ -314,9 +323,11 @@ export class Channel {
   }
 }
 
-function encodeCall(procedure: Procedure, args: unknown): Buffer {
+function encodeCall(procedure: Procedure, args: unknown, descriptors: number): Buffer {
   const { program, number, name } = procedure;
-  const writer = startPacket({ program, version: 1, procedure: number, type: PacketType.CALL, serial: 0, status: 0 });
+  const type = descriptors > 0 ? PacketType.CALL_WITH_FDS : PacketType.CALL;
+  const writer = startPacket({ program, version: 1, procedure: number, type, serial: 0, status: 0 });
+  if (descriptors > 0) writer.uint(descriptors);
   try {
     procedure.args?.encode(writer, args);
     return finishPacket(writer);
@@ -330,11 +341,6 @@ function checkedProcedure(procedure: Procedure | undefined, name: string): Proce
   if (procedure === undefined || procedure.isEvent) {
     throw LibvirtError.client('InvalidArgument', `${name} is no call of the protocol`);
   }
-  if (procedure.needsDescriptors) {
-    throw LibvirtError.client('Unsupported', `${name} passes file descriptors, which this client cannot`, {
-      procedure: name,
-    });
-  }
   return procedure;
 }
 
@@ -347,6 +353,12 @@ function decodeError(reader: XdrReader, procedure: string | undefined): LibvirtE
   const code = isUnknown ? ErrorNumber.NO_SUPPORT : wire.code;
   const fields: LibvirtErrorFields = { kind: 'Daemon', code, domain, level, str1, str2, str3, int1, int2, procedure };
   return new LibvirtError(message, fields);
+}
+
+/** The daemon waits for what does not come, and would take the next packet for it. */
+function descriptorsLost(error: unknown): LibvirtError {
+  const cause = error instanceof Error ? error : new Error(String(error));
+  return lost(ErrorNumber.SYSTEM_ERROR, `file descriptors could not be sent: ${cause.message}`, cause);
 }
 
 function lost(code: number, message: string, cause?: Error): LibvirtError {

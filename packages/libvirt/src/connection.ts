@@ -323,6 +323,7 @@ export class Connection implements Caller, AsyncDisposable {
       maxInFlight: options.maxInFlight ?? 4,
       maxQueued: options.maxQueued ?? 1024,
       keepalive: options.keepalive ?? {},
+      copyDescriptors: options.copyDescriptors,
     };
     const events: ChannelEvents = {
       onMessage: (channel, procedure, message) => this.#onMessage(channel, procedure, message),

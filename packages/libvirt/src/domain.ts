@@ -104,6 +104,19 @@ export class Domain {
 
   // Lifecycle
 
+  /**
+   * Gives the domain file descriptors, which its description names by `fdgroup`. The daemon keeps them until the connection
+   * ends or the domain is forgotten, however often it stops; a second call with the same name replaces them. libvirt 9.0
+   * or newer.
+   *
+   * @param descriptors copied at once; the connection needs the option `copyDescriptors`.
+   * @param flags `DomainFDAssociateFlags`
+   */
+  fdAssociate(name: string, descriptors: readonly number[], flags = 0, options?: CallOptions): Promise<void> {
+    const args = { dom: this.ref, name, flags };
+    return this.#caller.call('DOMAIN_FD_ASSOCIATE', args, { ...options, descriptors });
+  }
+
   /** Starts a defined domain; flags `DomainCreateFlags`. */
   async create(flags = 0, options?: CallOptions): Promise<void> {
     const { dom } = await this.#caller.call('DOMAIN_CREATE_WITH_FLAGS', { dom: this.ref, flags }, options);

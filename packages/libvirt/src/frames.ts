@@ -15,6 +15,8 @@ export class Framer {
   #partial: Buffer | undefined;
   #filled = 0;
   #stopped = false;
+  #skipping = 0;
+  #onSkipped: () => void = () => undefined;
 
   constructor(sink: PacketSink) {
     this.#sink = sink;
@@ -23,6 +25,12 @@ export class Framer {
   /** True when the bytes so far end within a packet. */
   get isMidPacket(): boolean {
     return this.#partial !== undefined || this.#lengthBytes > 0;
+  }
+
+  /** Leaves out bytes that follow the packet in hand and belong to it; to be called by the sink, once. */
+  skip(bytes: number, onSkipped: () => void): void {
+    this.#skipping = bytes;
+    this.#onSkipped = onSkipped;
   }
 
   /** Ignores everything from here on, also the rest of the chunk in progress. */
@@ -39,8 +47,16 @@ export class Framer {
   push(chunk: Buffer): void {
     let at = 0;
     while (at < chunk.length && !this.#stopped) {
-      at = this.#partial === undefined ? this.#start(chunk, at) : this.#gather(this.#partial, chunk, at);
+      if (this.#skipping > 0) at = this.#skip(chunk, at);
+      else at = this.#partial === undefined ? this.#start(chunk, at) : this.#gather(this.#partial, chunk, at);
     }
+  }
+
+  #skip(chunk: Buffer, at: number): number {
+    const taken = Math.min(this.#skipping, chunk.length - at);
+    this.#skipping -= taken;
+    if (this.#skipping === 0) this.#onSkipped();
+    return at + taken;
   }
 
   #start(chunk: Buffer, at: number): number {

@@ -2,6 +2,7 @@
 export { connect, Connection } from './connection.ts';
 export type { ConnectionEvent, ConnectionState, DomainStats } from './connection.ts';
 export type { ConnectOptions, KeepalivePolicy, ReconnectPolicy } from './options.ts';
+export type { CopyDescriptors, OutgoingDescriptors } from './descriptors.ts';
 export { Domain } from './domain.ts';
 export type { JobStats, Screenshot } from './domain.ts';
 export type { DomainEvent, DomainEventKind, MonitorEvent, MonitorEventFilter, Subscription } from './domain-events.ts';

@@ -1,4 +1,5 @@
 import type { Duplex } from 'node:stream';
+import type { CopyDescriptors } from './descriptors.ts';
 
 /** When and how often to try again after the connection is lost. */
 export interface ReconnectPolicy {
@@ -44,6 +45,11 @@ export interface ConnectOptions {
   readonly reconnect?: ReconnectPolicy | false;
   /** Replaces the unix socket, for tests and tunnels; called once per opening. */
   readonly openTransport?: () => Duplex | Promise<Duplex>;
+  /**
+   * Passes file descriptors with calls, which Node cannot do by itself; `@virtwire/host` has a function for it. Without
+   * it such calls are refused.
+   */
+  readonly copyDescriptors?: CopyDescriptors;
   /** Gives the opening up. */
   readonly signal?: AbortSignal;
 }

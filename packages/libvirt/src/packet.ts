@@ -140,8 +140,12 @@ export function encodePacket(packet: Packet): Uint8Array {
   return finishPacket(writer);
 }
 
-/** Reads how many descriptors follow the packet. */
-function readDescriptorCount(reader: XdrReader): number {
+/**
+ * Reads how many descriptors follow the packet.
+ *
+ * @throws {LibvirtError} `Protocol` over 32.
+ */
+export function readDescriptorCount(reader: XdrReader): number {
   const count = reader.uint();
   if (count > MessageLimit.NUM_FDS_MAX) {
     throw LibvirtError.client(

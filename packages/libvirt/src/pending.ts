@@ -1,4 +1,5 @@
 import type { Expiring } from './deadlines.ts';
+import type { OutgoingDescriptors } from './descriptors.ts';
 import { LibvirtError } from './errors.ts';
 import type { Procedure } from './procedures.ts';
 
@@ -17,6 +18,7 @@ export class PendingCall implements Expiring {
   /** In the time of `performance.now()`. */
   readonly deadlineAtMs: number;
   readonly #timeoutMs: number;
+  #descriptors: OutgoingDescriptors | undefined;
   #isSettled = false;
   #onGiveUp: () => void = () => undefined;
   #signal: AbortSignal | undefined;
@@ -24,15 +26,20 @@ export class PendingCall implements Expiring {
   #resolve!: (value: unknown) => void;
   #reject!: (error: LibvirtError) => void;
 
-  /** @param limits time from `nowMs` on, 0 is no limit. */
+  /**
+   * @param limits time from `nowMs` on, 0 is no limit.
+   * @param descriptors closed by the call unless they are taken.
+   */
   constructor(
     procedure: Procedure,
     packet: Buffer,
     onReply: ReplyHook | undefined,
     limits: { readonly timeoutMs: number; readonly nowMs: number },
+    descriptors?: OutgoingDescriptors,
   ) {
     this.procedure = procedure;
     this.packet = packet;
+    this.#descriptors = descriptors;
     this.onReply = onReply;
     this.#timeoutMs = limits.timeoutMs;
     this.deadlineAtMs = limits.timeoutMs > 0 ? limits.nowMs + limits.timeoutMs : Infinity;
@@ -45,6 +52,13 @@ export class PendingCall implements Expiring {
   /** True once the caller has its answer; a reply that comes later is dropped. */
   get isSettled(): boolean {
     return this.#isSettled;
+  }
+
+  /** Hands over what goes along with the packet; the receiver closes it. */
+  takeDescriptors(): OutgoingDescriptors | undefined {
+    const descriptors = this.#descriptors;
+    this.#descriptors = undefined;
+    return descriptors;
   }
 
   /** Lets a signal end the call; `onGiveUp` comes when that or the deadline does. */
@@ -75,6 +89,7 @@ export class PendingCall implements Expiring {
   #settle(): boolean {
     if (this.#isSettled) return false;
     this.#isSettled = true;
+    this.takeDescriptors()?.[Symbol.dispose]();
     this.#signal?.removeEventListener('abort', this.#onAbort);
     return true;
   }

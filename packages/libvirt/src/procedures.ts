@@ -18,8 +18,10 @@ export interface Procedure {
   readonly ret: Coder | undefined;
   readonly msg: Coder | undefined;
   readonly stream: StreamDirection | undefined;
-  /** File descriptors go along with the call or its reply, which this transport cannot carry. */
-  readonly needsDescriptors: boolean;
+  /** File descriptors may go along with the call. */
+  readonly takesDescriptors: boolean;
+  /** File descriptors come with the reply, which this client cannot receive. */
+  readonly givesDescriptors: boolean;
 }
 
 const byName = new Map<string, Procedure>();
@@ -60,7 +62,8 @@ function parseAt(start: number): Procedure {
     ret: coder('ret'),
     msg: coder('msg'),
     stream: has.find((word) => word.startsWith('stream='))?.slice('stream='.length) as StreamDirection | undefined,
-    needsDescriptors: has.some((word) => word.startsWith('fds=')),
+    takesDescriptors: has.includes('fds=in'),
+    givesDescriptors: has.includes('fds=out'),
   };
   byName.set(name, procedure);
   byNumber.set(`${String(procedure.program)} ${number}`, procedure);

@@ -1,5 +1,6 @@
 import { connect as connectSocket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import type { OutgoingDescriptors } from './descriptors.ts';
 import { LibvirtError } from './errors.ts';
 
 const READ_BUFFER_BYTES = 64 * 1024;
@@ -10,6 +11,8 @@ export interface Transport {
   start(onData: (chunk: Buffer) => void, onEnd: (cause: Error | undefined) => void): void;
   /** Queues bytes; the callback comes when the kernel has taken them. */
   write(bytes: Uint8Array, onWritten?: (error?: Error | null) => void): void;
+  /** Sends descriptors past the queue, which must be empty and stay so until this is over. */
+  sendDescriptors(descriptors: OutgoingDescriptors, signal: AbortSignal): Promise<void>;
   /** Ends at once. */
   destroy(): void;
 }
@@ -69,6 +72,7 @@ export function duplexTransport(stream: Duplex): Transport {
     write: (bytes, onWritten) => {
       stream.write(bytes, onWritten);
     },
+    sendDescriptors: (descriptors, signal) => descriptors.send(stream, signal),
     destroy: () => {
       stream.destroy();
     },

@@ -196,7 +196,10 @@ export class FakeDaemon implements AsyncDisposable {
         this.#calls.push({ procedure, args });
         if (this.#calls.length > MAX_CALL_LOG) this.#calls = this.#calls.slice(-MAX_CALL_LOG / 2);
       },
-      onEnd: (ended) => void this.#sessions.delete(ended),
+      onEnd: (ended) => {
+        this.#sessions.delete(ended);
+        for (const domain of hypervisor.domains) domain.dropDescriptors(ended);
+      },
     });
     if (this.#isPaused) session.hold(true);
     this.#sessions.add(session);

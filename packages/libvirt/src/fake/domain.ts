@@ -19,7 +19,7 @@ import {
 } from '../gen/constants.gen.ts';
 import type { DomainRef } from '../gen/types.gen.ts';
 import { describeDevices } from './devices.ts';
-import { agentNotConnected, daemonError, invalidState } from './errors.ts';
+import { agentNotConnected, daemonError, descriptorsMissing, invalidState } from './errors.ts';
 import { FakeConsole } from './console.ts';
 import { askAgent } from './guest.ts';
 import type { AgentCommand, GuestBehaviour } from './guest.ts';
@@ -65,6 +65,7 @@ export class FakeDomain {
   job: FakeJob | undefined;
   /** The job that ended last, for GET_JOB_STATS with COMPLETED. */
   completedJob: FakeJob | undefined;
+  readonly #descriptorGroups = new Map<string, { readonly count: number; readonly owner: object }>();
   /** Texts of GET_MESSAGES. */
   messages: string[] = [];
 
@@ -102,9 +103,26 @@ export class FakeDomain {
     if (!this.isActive) throw invalidState('domain is not running', domain);
   }
 
+  /** How many descriptors it was given, by the name of their group. */
+  get descriptorGroups(): ReadonlyMap<string, number> {
+    return new Map([...this.#descriptorGroups].map(([name, { count }]) => [name, count]));
+  }
+
+  /** Takes descriptors that a client has passed; they last as long as the client. */
+  takeDescriptors(name: string, count: number, owner: object): void {
+    this.#descriptorGroups.set(name, { count, owner });
+  }
+
+  /** A client has gone, and what it passed. */
+  dropDescriptors(owner: object): void {
+    for (const [name, group] of this.#descriptorGroups) if (group.owner === owner) this.#descriptorGroups.delete(name);
+  }
+
   /** Starts QEMU. */
   start(isPaused: boolean): void {
     if (this.isActive) throw invalidState('domain is already running');
+    const missing = descriptorGroupsIn(this.definition).find((name) => !this.#descriptorGroups.has(name));
+    if (missing !== undefined) throw descriptorsMissing(missing);
     this.id = this.host.nextId();
     this.live = structuredClone(this.definition);
     this.live.attributes['id'] = String(this.id);
@@ -288,6 +306,12 @@ export class FakeDomain {
   #emitAgent(state: number, reason: number): void {
     this.host.emit('agentLifecycle', this, { state, reason });
   }
+}
+
+/** Names of the groups of descriptors that a description wants: a disk's, or the one for IOMMUFD. */
+function descriptorGroupsIn(element: XmlElement): readonly string[] {
+  const { fdgroup } = element.attributes;
+  return [...(fdgroup === undefined ? [] : [fdgroup]), ...childrenOf(element).flatMap(descriptorGroupsIn)];
 }
 
 function requiredName(definition: XmlElement): string {

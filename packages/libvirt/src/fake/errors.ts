@@ -27,6 +27,12 @@ export function invalidState(what: string, domain: number = ErrorDomain.QEMU): L
   return daemonError(ErrorNumber.OPERATION_INVALID, domain, `Requested operation is not valid: ${what}`);
 }
 
+/** INVALID_ARG: a domain is to start that wants descriptors which nobody has passed. */
+export function descriptorsMissing(group: string): LibvirtError {
+  const text = `invalid argument: file descriptor group '${group}' was not associated with the domain`;
+  return daemonError(ErrorNumber.INVALID_ARG, ErrorDomain.QEMU, text);
+}
+
 /** AGENT_UNRESPONSIVE: no agent is connected. */
 export function agentNotConnected(): LibvirtError {
   const text = 'Guest agent is not responding: QEMU guest agent is not connected';

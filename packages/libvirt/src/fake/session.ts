@@ -5,7 +5,7 @@ import { LibvirtError } from '../errors.ts';
 import { Framer } from '../frames.ts';
 import { ErrorDomain, ErrorNumber } from '../gen/constants.gen.ts';
 import { PROGRAMS } from '../gen/schema.gen.ts';
-import { finishPacket, PacketStatus, PacketType, readHeader, startPacket } from '../packet.ts';
+import { finishPacket, PacketStatus, PacketType, readDescriptorCount, readHeader, startPacket } from '../packet.ts';
 import type { PacketHeader } from '../packet.ts';
 import { findProcedure, findProcedureByNumber } from '../procedures.ts';
 import type { Procedure } from '../procedures.ts';
@@ -25,7 +25,7 @@ const BEFORE_OPEN = new Set(['AUTH_LIST', 'AUTH_POLKIT', 'CONNECT_OPEN', 'CONNEC
 
 /** What a session needs of its daemon. */
 export interface SessionHost {
-  readonly context: Omit<CallContext, 'session'>;
+  readonly context: Omit<CallContext, 'session' | 'descriptors'>;
   readonly takeFault: (procedure: string) => FaultAction | undefined;
   readonly onCall: (procedure: string, args: unknown) => void;
   readonly onEnd: (session: Session) => void;
@@ -140,13 +140,23 @@ export class Session {
     if (header.program === PROGRAMS.keepalive) {
       if (header.procedure === PING) this.#sendKeepalive(PONG);
     } else if (header.type === PacketType.CALL) {
-      this.#onCall(header, reader);
+      this.#onCall(header, reader, 0);
+    } else if (header.type === PacketType.CALL_WITH_FDS) {
+      this.#onCallWithDescriptors(header, reader);
     } else if (header.type === PacketType.STREAM) {
       this.#streams.get(header.serial)?.receive(header.status, reader.rest());
     }
   }
 
-  #onCall(header: PacketHeader, reader: XdrReader): void {
+  /** The call counts once its descriptors are here; a byte comes with each, and that is all that is read of them. */
+  #onCallWithDescriptors(header: PacketHeader, reader: XdrReader): void {
+    const count = readDescriptorCount(reader);
+    const args = Buffer.from(reader.rest());
+    if (count === 0) this.#onCall(header, new XdrReader(args), 0);
+    else this.#framer.skip(count, () => this.#onCall(header, new XdrReader(args), count));
+  }
+
+  #onCall(header: PacketHeader, reader: XdrReader, descriptors: number): void {
     const procedure = findProcedureByNumber(header.program, header.procedure);
     if (procedure === undefined || procedure.isEvent) return this.#replyError(header, unknownProcedure(header));
     let args: unknown;
@@ -165,14 +175,14 @@ export class Session {
     if (fault?.kind === 'error') {
       return this.#replyError(header, daemonError(fault.code, fault.domain ?? ErrorDomain.QEMU, fault.message));
     }
-    void this.#carryOut(procedure, header, args, fault);
+    void this.#carryOut(procedure, header, { args, descriptors }, fault);
   }
 
   /** Never rejects: a failing call is an error reply. */
   async #carryOut(
     procedure: Procedure,
     header: PacketHeader,
-    args: unknown,
+    { args, descriptors }: { readonly args: unknown; readonly descriptors: number },
     fault: FaultAction | undefined,
   ): Promise<void> {
     let stream: ServerStream | undefined;
@@ -186,7 +196,7 @@ export class Session {
       }
       const handler = handlerOf(procedure.name);
       if (handler === undefined) throw notSupported(procedure.name);
-      const result = handler(args, { ...this.#host.context, session: this });
+      const result = handler(args, { ...this.#host.context, session: this, descriptors });
       const ret: unknown = result instanceof Promise ? await result : result;
       const reply = procedure.stream === undefined ? ret : (ret as StreamReply).ret;
       if (procedure.stream !== undefined) stream = this.#openStream(header, ret as StreamReply);

@@ -9,6 +9,8 @@ import type { DomainRef, Procedures, StreamProcedures } from '../../gen/types.ge
 export interface CallContext {
   readonly hypervisor: FakeHypervisor;
   readonly session: Session;
+  /** How many file descriptors came with the call. */
+  readonly descriptors: number;
   readonly uri: string;
   /** Callback ids come from one counter for all clients. */
   readonly nextCallbackId: () => number;

@@ -16,7 +16,7 @@ import type { LauncherGraph } from './graph.ts';
 import { connectToDaemon } from './libvirt-daemon/connect.ts';
 import { libvirtPort } from './libvirt-daemon/libvirt-adapter.ts';
 import { migrationCalls } from './libvirt-daemon/migration-adapter.ts';
-import { FIRMWARE_LOG_VERBOSITY, forwardFirmwareLog } from './libvirt-daemon/seabios-log.ts';
+import { forwardFirmwareLog } from './libvirt-daemon/seabios-log.ts';
 import type { Sidecars } from './hooks/sidecars.ts';
 import type { RunningDaemons } from './libvirt-daemon/start.ts';
 import { warmUpLibvirt } from './libvirt-daemon/warm-up.ts';
@@ -38,8 +38,6 @@ export interface LauncherProcess {
   readonly env: NodeJS.ProcessEnv;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Default 2. */
-  readonly verbosity?: number;
   readonly daemons: RunningDaemons;
   /** Hook sidecars, where there are any. */
   readonly sidecars?: Sidecars | undefined;
@@ -59,9 +57,21 @@ interface Running {
   readonly guestConnection: Connection;
   readonly line: HandlerLine;
   readonly preparation: Preparation;
+  /** Reads what firmware logs, as soon as it can; undefined where it cannot. */
+  readonly firmwareLog: Promise<Disposable | undefined>;
   readonly ending: AbortController;
   /** Rejects when something ends without which the VM cannot go on. */
   readonly failure: Promise<never>;
+}
+
+/** No VM fails over what its firmware would say. */
+async function readFirmwareLog({ log, writeLine }: LauncherProcess, pipe: string): Promise<Disposable | undefined> {
+  try {
+    return await forwardFirmwareLog(pipe, writeLine);
+  } catch (caught) {
+    log.error({ reason: caught }, 'failed to read the log of the firmware');
+    return undefined;
+  }
 }
 
 /** QEMUs are libvirt's children, and come to this process when they go into the background. */
@@ -70,8 +80,6 @@ const isOrphan = (comm: string): boolean => comm.startsWith('qemu-system');
 async function start(launcher: LauncherProcess): Promise<Running> {
   const { flags, clock, log, daemons } = launcher;
   const paths = launcherPaths(flags);
-  if ((launcher.verbosity ?? 0) > FIRMWARE_LOG_VERBOSITY)
-    await forwardFirmwareLog(paths.seaBiosPipe, launcher.writeLine);
   const connecting = startSpan(log, 'connect to libvirt');
   const connection = await connectToDaemon(daemons.socketPath, flags.runAsNonroot, daemons.name, log);
   connecting.end();
@@ -114,8 +122,12 @@ async function start(launcher: LauncherProcess): Promise<Running> {
   server.markReady();
   log.info('Marked as ready');
   launcher.onReady?.();
+  const firmwareLog = readFirmwareLog(launcher, paths.seaBiosPipe);
   void preparation.warmUp();
-  return { connection, guestConnection, graph, server, line, preparation, ending, failure: failure.promise };
+  return {
+    ...{ connection, guestConnection, graph, server, line, preparation, firmwareLog, ending },
+    failure: failure.promise,
+  };
 }
 
 function forceOf({ clock, log }: LauncherProcess, { lifecycle, vmi }: LauncherGraph): ForceDeps {
@@ -176,8 +188,9 @@ async function watch(launcher: LauncherProcess, { graph }: Running): Promise<voi
 
 async function stop({ daemons, log }: LauncherProcess, running: Running): Promise<void> {
   running.ending.abort();
-  const { server, connection, guestConnection, line, preparation, graph } = running;
+  const { server, connection, guestConnection, line, preparation, firmwareLog, graph } = running;
   graph.stop();
+  (await firmwareLog)?.[Symbol.dispose]();
   await Promise.all([
     server.stop(),
     connection.close(),

@@ -61,7 +61,7 @@ async function run(flags: LauncherFlags, verbosity: number, log: Logger, output:
     // The daemon starts while the rest of the program is loaded.
     const { runLauncher } = await import('./launcher.ts');
     const onReady = (): void => void startIdleCollector(makeEngineFrugal());
-    const common = { flags, env, clock: systemClock, log, verbosity, daemons, sidecars, writeLine, stopSignal };
+    const common = { flags, env, clock: systemClock, log, daemons, sidecars, writeLine, stopSignal };
     await runLauncher({ ...common, onReady });
   } catch (caught) {
     await daemons.stop();

@@ -43,7 +43,7 @@ export interface Preparation extends VmiPreparation<SyncOptions>, TargetPreparat
  */
 export function hasHypervisor(flags: LauncherFlags): boolean {
   try {
-    accessSync(flags.hypervisor === 'kvm' ? '/dev/kvm' : '/dev/mshv', constants.R_OK | constants.W_OK);
+    accessSync(flags.hypervisor === 'hyperv-direct' ? '/dev/mshv' : '/dev/kvm', constants.R_OK | constants.W_OK);
   } catch {
     return false;
   }
@@ -80,7 +80,8 @@ function factsOf(flags: LauncherFlags, env: NodeJS.ProcessEnv): LauncherFacts {
     allowCrossArchEmulation: flags.allowCrossArchEmulation,
     firmwareAutoSelection: flags.firmwareAutoSelection,
     firmwareDir: flags.ovmfPath,
-    logVerbosity: Number(env['VIRT_LAUNCHER_LOG_VERBOSITY'] ?? flags.verbosity),
+    // Of the environment alone: the flag says how much the launcher itself logs.
+    logVerbosity: Number(env['VIRT_LAUNCHER_LOG_VERBOSITY'] ?? 0),
     paths: diskPaths(flags),
     environment: env,
     hasLibvirtHookServer: flags.libvirtHookServerAndClient,

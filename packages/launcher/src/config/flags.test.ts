@@ -56,6 +56,7 @@ test('a flag of another release is noted, not fatal', () => {
 
 test.each([
   [['--qemu-timeout', 'soon'], 'invalid argument "soon" for "--qemu-timeout" flag'],
+  [['--hook-sidecars', '-1'], 'invalid argument "-1" for "--hook-sidecars" flag'],
   [['--hook-sidecars', 'x'], 'invalid argument "x" for "--hook-sidecars" flag'],
   [['--allow-emulation=perhaps'], 'invalid argument "perhaps" for "--allow-emulation" flag'],
   [['--name'], 'flag needs an argument: --name'],

@@ -40,7 +40,7 @@ export interface LauncherFlags {
   readonly unknown: readonly string[];
 }
 
-type Kind = 'string' | 'bool' | 'int' | 'duration';
+type Kind = 'string' | 'bool' | 'int' | 'uint' | 'duration';
 type Key = Exclude<keyof LauncherFlags, 'unknown'>;
 
 /** Flag name to kind, field and default, in the order of `--help`. `@source KubeVirt v1.9.0 cmd/virt-launcher/virt-launcher.go:353` */
@@ -63,7 +63,7 @@ const FLAGS: Readonly<Record<string, readonly [Kind, Key, string | number | bool
   'vgpu-dedicated-hook': ['bool', 'vgpuDedicatedHook', false],
   'vm-stats-collector': ['bool', 'vmStatsCollector', false],
   'firmware-auto-selection': ['bool', 'firmwareAutoSelection', false],
-  'hook-sidecars': ['int', 'hookSidecars', 0],
+  'hook-sidecars': ['uint', 'hookSidecars', 0],
   'disk-memory-limit': ['int', 'diskMemoryLimitBytes', 2_097_152_000],
   'ovmf-path': ['string', 'ovmfPath', '/usr/share/edk2/ovmf'],
   'qemu-agent-sys-interval': ['duration', 'agentSysIntervalMs', 120_000],
@@ -79,6 +79,9 @@ const FLAGS: Readonly<Record<string, readonly [Kind, Key, string | number | bool
   'libvirt-run-dir': ['string', 'libvirtRunDir', '/var/run/libvirt'],
   'libvirt-etc-dir': ['string', 'libvirtEtcDir', '/etc/libvirt'],
 };
+
+const INTEGER = /^[+-]?\d+$/;
+const UNSIGNED = /^\d+$/;
 
 function parseDurationFlag(flag: string, text: string): number {
   try {
@@ -96,7 +99,7 @@ function parseValue(flag: string, kind: Kind, text: string): string | number | b
     if (/^(0|f|F|false|FALSE|False)$/.test(text)) return false;
     throw new LauncherError('BadFlag', `invalid argument "${text}" for "--${flag}" flag: not a boolean`);
   }
-  if (!/^[+-]?\d+$/.test(text)) {
+  if (!(kind === 'uint' ? UNSIGNED : INTEGER).test(text)) {
     throw new LauncherError('BadFlag', `invalid argument "${text}" for "--${flag}" flag: not a number`);
   }
   return Number(text);

@@ -103,6 +103,7 @@ async function prepareCloudInit(
   step: <T>(doing: string, action: () => Promise<T>) => Promise<T>,
 ): Promise<CloudInitData | undefined> {
   const read = await step('ReadCloudInitVolumeDataSource failed: ', () => readCloudInit(deps, vmi));
+  deps.log.info('Starting PreCloudInitIso hook');
   const { preCloudInitIso } = hooks;
   const data =
     preCloudInitIso === undefined

@@ -31,17 +31,19 @@ export function createTargetPreparation(deps: VmiPreparationDeps, config: VmiPre
   const collector = createCircumstanceCollector(deps, config.facts);
 
   async function collect(vmi: Vmi, options: ConverterOptions | undefined): Promise<Collected> {
-    const cbtOverlays = await ensureTrackingOverlays(deps, vmi);
-    return prefixed('Failed to generate libvirt domain from VMI spec: ', async () => {
+    const found = await prefixed('Failed to generate libvirt domain from VMI spec: ', async () => {
       const circumstances = await collector.collect(vmi, {
         allowEmulation: config.allowEmulation,
         options,
         isMigrationTarget: true,
         hasIommuFd: false,
-        cbtOverlays,
+        cbtOverlays: new Map(),
       });
       return { circumstances, context: resolveConverterContext(vmi, circumstances) };
     });
+    // Nothing is made for a VM that cannot be.
+    const circumstances = { ...found.circumstances, cbtOverlays: await ensureTrackingOverlays(deps, vmi) };
+    return { circumstances, context: { ...found.context, circumstances } };
   }
 
   async function preStart(

@@ -7,6 +7,7 @@ import { type ConverterOptionsJson, circumstancesFromJson } from '../converter/c
 import { textOf } from '../errors.ts';
 import { readCases } from '../testing/bundle.ts';
 import { type DiskWorld, type DiskWorldSetup, type ToolRun, createDiskWorld } from '../testing/disk-world.ts';
+import type { VmiPreparationDeps } from './vmi-preparation.ts';
 import { createVmiPreparation } from './vmi-preparation.ts';
 
 interface Input extends DiskWorldSetup {
@@ -60,7 +61,7 @@ function preparationCases(family: string): readonly (readonly [string, Input, Ou
 function preparationIn(
   world: DiskWorld,
   input: Pick<Input, 'vmi' | 'config' | 'noHypervisorDevice'>,
-  extra: { readonly makesImageEarly?: boolean } = {},
+  extra: Partial<Pick<VmiPreparationDeps, 'makesImageEarly' | 'createTrackingOverlay'>> = {},
 ): ReturnType<typeof createVmiPreparation> {
   const { hostArchitecture, hypervisor, environment } = circumstancesFromJson(input.vmi, {}, undefined);
   return createVmiPreparation(
@@ -136,6 +137,27 @@ describe.each(['launcher-cloudinit', 'launcher-sync'])(
     });
   },
 );
+
+test('a VM whose container disk is of no use has no overlay made that tracks another disk', async () => {
+  const image = '/var/run/kubevirt/container-disks/disk_1.img';
+  using world = createDiskWorld({ qemuImgInfo: { [image]: { format: 'vmdk' } } });
+  const volumes = [
+    { name: 'data', persistentVolumeClaim: { claimName: 'c' } },
+    { name: 'os', containerDisk: { image: 'i' } },
+  ];
+  const vmi: Vmi = {
+    metadata: { name: 'vm', namespace: 'ns', uid: 'u' },
+    spec: { domain: { devices: {} }, volumes },
+    status: { runtimeUser: 107, changedBlockTracking: { state: 'Initializing' } },
+  };
+  let made = 0;
+  const createTrackingOverlay = async (): Promise<void> => {
+    made++;
+  };
+  const preparation = preparationIn(world, { vmi }, { createTrackingOverlay });
+  await expect(preparation.convert(vmi, undefined)).rejects.toThrow('unsupported image format: vmdk');
+  expect(made).toBe(0);
+});
 
 describe('the cloud-init image made early', () => {
   const disks = [{ name: 'ci', disk: { bus: 'virtio' as const } }];

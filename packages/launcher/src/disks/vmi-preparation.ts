@@ -86,7 +86,7 @@ export function createVmiPreparation(
       options,
       isMigrationTarget: false,
       hasIommuFd: false,
-      cbtOverlays: await ensureTrackingOverlays(deps, vmi),
+      cbtOverlays: new Map(),
     });
   }
 
@@ -98,7 +98,10 @@ export function createVmiPreparation(
       earlyImage = undefined;
       if (config.usesImageVolumes) await linkImageVolumes(deps, vmi);
       circumstances = await collect(vmi, options);
-      return convertVmi(vmi, resolveConverterContext(vmi, circumstances)).Spec;
+      const context = resolveConverterContext(vmi, circumstances);
+      // Nothing is made for a VM that cannot be.
+      const cbtOverlays = await ensureTrackingOverlays(deps, vmi);
+      return convertVmi(vmi, { ...context, circumstances: { ...circumstances, cbtOverlays } }).Spec;
     },
     async preStart(vmi, spec, options, log) {
       circumstances ??= await collect(vmi, options);

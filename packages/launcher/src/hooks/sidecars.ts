@@ -85,7 +85,6 @@ async function changeSeed(
   data: CloudInitData,
   log: Logger,
 ): Promise<CloudInitData> {
-  log.info('Starting PreCloudInitIso hook');
   try {
     const params = { ...renderHookData(vmi, data), vmi: Buffer.from(renderVmiJson(vmi)) };
     return parseHookData(data, await callPreCloudInitIso(socketPath, version, params, TIMEOUTS));

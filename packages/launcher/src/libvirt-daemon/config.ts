@@ -47,18 +47,14 @@ function withDefaults(text: string, defaults: readonly (readonly [string, string
  */
 export function renderQemuConf(base: string, input: DaemonConfigInput): string {
   const handler: readonly [string, string] = ['stdio_handler', input.hasVirtlogd ? '"logd"' : '"file"'];
-  const lines = [
-    ...(input.hasHugepages ? ['hugetlbfs_mount = "/dev/hugepages"'] : []),
-    ...(input.debugVirtiofsd ? ['virtiofsd_debug = 1'] : []),
+  const settings: (readonly [string, string])[] = [
+    ...(input.hasHugepages ? [['hugetlbfs_mount', '"/dev/hugepages"'] as const] : []),
+    ...(input.debugVirtiofsd ? [['virtiofsd_debug', '1'] as const] : []),
   ];
   if (input.sharedFilesystems !== undefined) {
     const dirs = input.sharedFilesystems.split(':').map((dir) => JSON.stringify(dir));
-    lines.push(`shared_filesystems = [ ${dirs.join(', ')} ]`);
+    settings.push(['shared_filesystems', `[ ${dirs.join(', ')} ]`]);
   }
-  const settings = lines.map((line) => {
-    const [key = '', value = ''] = line.split(' = ', 2);
-    return [key, value] as const;
-  });
   return withDefaults(base, [handler, ...QEMU_CONF_BASE, ...settings]);
 }
 

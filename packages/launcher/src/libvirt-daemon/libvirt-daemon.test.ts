@@ -38,9 +38,14 @@ describe('configuration', () => {
   });
 
   test('the pod adds huge pages, shared file systems and debugging', () => {
-    const text = renderQemuConf('', { ...input, hasHugepages: true, debugVirtiofsd: true, sharedFilesystems: '/a:/b' });
+    const text = renderQemuConf('', {
+      ...input,
+      hasHugepages: true,
+      debugVirtiofsd: true,
+      sharedFilesystems: '/a = b:/c',
+    });
     expect(text).toContain(
-      'hugetlbfs_mount = "/dev/hugepages"\nvirtiofsd_debug = 1\nshared_filesystems = [ "/a", "/b" ]\n',
+      'hugetlbfs_mount = "/dev/hugepages"\nvirtiofsd_debug = 1\nshared_filesystems = [ "/a = b", "/c" ]\n',
     );
   });
 

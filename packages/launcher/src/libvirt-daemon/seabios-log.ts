@@ -1,11 +1,7 @@
-import { execFile } from 'node:child_process';
 import { chmodSync, constants, existsSync, openSync } from 'node:fs';
 import { Socket } from 'node:net';
-import { promisify } from 'node:util';
+import { runTool } from '@virtwire/host';
 import { createLineSplitter, renderForwarded } from './log-lines.ts';
-
-/** From this verbosity on the firmware of the VM logs, if its machine can. */
-export const FIRMWARE_LOG_VERBOSITY = 5;
 
 const MODE = 0o666;
 
@@ -16,7 +12,7 @@ const MODE = 0o666;
  * @source KubeVirt v1.9.0 pkg/virt-launcher/virtwrap/util/libvirt_helper.go SeaBIOS debug pipe
  */
 export async function forwardFirmwareLog(pipe: string, writeLine: (line: string) => void): Promise<Disposable> {
-  if (!existsSync(pipe)) await promisify(execFile)('mkfifo', [pipe]);
+  if (!existsSync(pipe)) await runTool('mkfifo', [pipe]);
   chmodSync(pipe, MODE);
   // Opened for writing too, so that the reader is not told of an end whenever a writer leaves.
   const fd = openSync(pipe, constants.O_RDWR | constants.O_NONBLOCK);

@@ -27,8 +27,9 @@ import { createImagePort, readImageInfo } from '../src/disks/image-info.ts';
 import { linkImageVolumes } from '../src/disks/image-volumes.ts';
 import { ensureContainerDiskOverlays, ensureEmptyDisks } from '../src/disks/overlays.ts';
 import type { DiskDeps, DiskPaths } from '../src/disks/ports.ts';
+import { createTrackingOverlay } from '../src/disks/storage-daemon.ts';
 
-const TOOLS = ['/usr/bin/qemu-img', '/usr/bin/xorrisofs', '/usr/bin/xorriso'];
+const TOOLS = ['/usr/bin/qemu-img', '/usr/bin/xorrisofs', '/usr/bin/xorriso', '/usr/bin/qemu-storage-daemon'];
 const obstacle = TOOLS.filter((tool) => !existsSync(tool)).join(', ');
 const MIB = 1024 * 1024;
 
@@ -198,4 +199,20 @@ describe.skipIf(obstacle !== '')(`disks with the real tools ${obstacle === '' ? 
     await growDisksOffline(deps, { ...emptyDomainSpec(), Devices: { Disks: [disk] } });
     expect(statSync(path).size).toBe(60 * MIB);
   });
+
+  test.each([16, 60])(
+    'a guest sees that its claim grew through the overlay that tracks its changes, over %i MiB of data',
+    async (dataMiB) => {
+      const [path, overlay] = [join(root, 'disk.img'), join(root, 'overlay.qcow2')];
+      writeFileSync(path, '');
+      truncateSync(path, 16 * MIB);
+      writeFileSync(overlay, '');
+      await createTrackingOverlay({ overlay, image: path, isBlockDevice: false, bytes: 16 * MIB });
+      truncateSync(path, dataMiB * MIB);
+      const Source = { File: overlay, DataStore: { Type: 'file', Source: { File: path } } };
+      const disk = { Source, Capacity: 64 * MIB, FilesystemOverhead: '0.055' };
+      await growDisksOffline(deps, { ...emptyDomainSpec(), Devices: { Disks: [disk] } });
+      expect([qemuInfo(overlay)['virtual-size'], statSync(path).size]).toEqual([60 * MIB, 60 * MIB]);
+    },
+  );
 });

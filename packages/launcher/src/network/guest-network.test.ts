@@ -108,7 +108,7 @@ describe('network phase 2', () => {
       'pod interface of network default is missing',
     );
     await expect(network().prepare(vmiWith({ bridge: {} }), CARD, { default: 'tap' })).rejects.toThrow(
-      'no DHCP file of the pod interface eth0',
+      `failed plugging phase2 at nic 'eth0': open /proc/self/root${directory}/vif-cache-eth0.json: no such file or directory`,
     );
     fs.writeFileSync(path.join(directory, 'vif-cache-eth0.json'), '{"IP": {"IP": "10.2');
     await expect(network().prepare(vmiWith({ bridge: {} }), CARD, { default: 'tap' })).rejects.toThrow('DHCP file');

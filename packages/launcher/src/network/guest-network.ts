@@ -11,6 +11,7 @@ import {
   tapDeviceName,
 } from '@virtwire/vm-model';
 import type { DomainInterface, Network, Vmi, VmiInterface } from '@virtwire/vm-model';
+import { goFileError } from '../disks/go-error.ts';
 import { LauncherError } from '../errors.ts';
 import { decideDhcp } from './dhcp-config.ts';
 import type { DhcpPlan } from './dhcp-config.ts';
@@ -88,7 +89,7 @@ export function createGuestNetwork(deps: GuestNetworkDeps, options: GuestNetwork
         const guest = isTap ? findGuestInterface(vmi, name, pod) : undefined;
         result.push(guest === undefined ? domainInterface : completed(domainInterface, guest, pod));
         if (guest === undefined) continue;
-        const plan = decideServers(vmi, guest, pod, options);
+        const plan = plugging(guest.podLink, () => decideServers(vmi, guest, pod, options));
         if (plan.v4 !== undefined || plan.v6 !== undefined) await ensureServers(plan, guest.podLink.name);
       }
       return result;
@@ -141,6 +142,14 @@ function completed(domainInterface: DomainInterface, guest: GuestInterface, pod:
   };
 }
 
+function plugging<T>(podLink: Link, decide: () => T): T {
+  try {
+    return decide();
+  } catch (caught) {
+    throw LauncherError.from(caught, 'NetworkFailed', `failed plugging phase2 at nic '${podLink.name}': `);
+  }
+}
+
 function decideServers(vmi: Vmi, guest: GuestInterface, pod: PodLinks, options: GuestNetworkOptions): DhcpPlan {
   const { iface, network, podLink } = guest;
   if (iface.bridge === undefined && iface.masquerade === undefined) return {};
@@ -150,7 +159,7 @@ function decideServers(vmi: Vmi, guest: GuestInterface, pod: PodLinks, options: 
     iface,
     network,
     podLink: podLink.name,
-    phaseOneFile: readIfThere(join(options.privateDir, `vif-cache-${podLink.name}.json`)),
+    phaseOneFile: iface.bridge === undefined ? undefined : readPhaseOneFile(options.privateDir, podLink.name),
     mtu: (iface.bridge === undefined ? podLink : (renamed ?? podLink)).mtu,
     bridgeMac: pod.links.find((l) => l.name === inPodBridgeName(podLink.name))?.mac ?? '',
     podAddresses: pod.addresses.filter((a) => a.linkIndex === podLink.index).map((a) => a.ip),
@@ -179,6 +188,16 @@ async function startServers(
 function readLinks(): PodLinks {
   using socket = RouteSocket.open();
   return { links: socket.links(), addresses: socket.addresses() };
+}
+
+/** The node agent sees the file by the launcher's root, and failures name it so. */
+function readPhaseOneFile(privateDir: string, podLink: string): string {
+  const path = join('/proc/self/root', privateDir, `vif-cache-${podLink}.json`);
+  try {
+    return fs.readFileSync(path, 'utf8');
+  } catch (caught) {
+    throw goFileError(caught, 'open', path);
+  }
 }
 
 function readIfThere(path: string): string | undefined {

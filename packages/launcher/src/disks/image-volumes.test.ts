@@ -72,7 +72,12 @@ describe('image volumes', () => {
       undefined,
       /more than one file found in folder .*, only one disk is allowed/,
     ],
-    ['a path that leads out', () => undefined, '/../../secret', /^failed to find disk file .* leaves the image/],
+    [
+      'FM-13.2 a path that leads out',
+      () => undefined,
+      '/../../secret',
+      /^failed to find disk file .* leaves the image/,
+    ],
     [
       'a named file that is missing',
       () => undefined,

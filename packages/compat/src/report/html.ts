@@ -39,8 +39,8 @@ function peerOf(cell: Cell): ReleaseLine | undefined {
 
 const sideOf = ({ pair }: Cell): SideUnderTest => (pair.handler === 'new' ? 'handler' : 'launcher');
 
-function renderCell(cell: Cell | undefined, { title }: ScenarioName): string {
-  const label = escapeText(title);
+function renderCell(cell: Cell | undefined, peer: string): string {
+  const label = escapeText(peer);
   if (cell === undefined) return `<td class="none" data-label="${label}"><span>–</span></td>`;
   const { kind } = cell.result;
   const reason = reasonOf(cell.result);
@@ -51,17 +51,18 @@ function renderCell(cell: Cell | undefined, { title }: ScenarioName): string {
   return `<td class="${kind}" data-label="${label}">${details}</td>`;
 }
 
+/** Scenarios down, releases across: their names are short, so that all fit on a screen. */
 function renderTable(cells: readonly Cell[], peer: string, scenarios: readonly ScenarioName[]): string {
   const shown = scenarios.filter(({ name }) => cells.some(({ scenario }) => scenario === name));
   const lines = RELEASE_LINES.filter((line) => cells.some((cell) => peerOf(cell) === line));
-  const head = shown.map(({ title }) => `<th scope="col">${escapeText(title)}</th>`).join('');
-  const rows = lines.map((line) => {
-    const find = (name: string): Cell | undefined =>
+  const head = lines.map((line) => `<th scope="col">${line}</th>`).join('');
+  const rows = shown.map(({ name, title }) => {
+    const find = (line: ReleaseLine): Cell | undefined =>
       cells.find((cell) => cell.scenario === name && peerOf(cell) === line);
-    const tds = shown.map((scenario) => renderCell(find(scenario.name), scenario)).join('');
-    return `<tr><th scope="row">${peer} ${line}</th>${tds}</tr>`;
+    const tds = lines.map((line) => renderCell(find(line), `${peer} ${line}`)).join('');
+    return `<tr><th scope="row">${escapeText(title)}</th>${tds}</tr>`;
   });
-  return `<div class="scroll"><table class="matrix"><thead><tr><th scope="col">release</th>${head}</tr></thead>
+  return `<div class="scroll"><table class="matrix"><thead><tr><th scope="col">with the ${peer} of</th>${head}</tr></thead>
 <tbody>${rows.join('\n')}</tbody></table></div>`;
 }
 

@@ -13,6 +13,8 @@ const SYSPREP_FILES = new Set(['autounattend.xml', 'unattend.xml']);
 
 interface Kind {
   readonly failure: string;
+  /** Made for disks alone; others for every volume, as a machine looks for answers wherever they may be. */
+  readonly isForDisks: boolean;
   readonly label: (volume: Volume) => string | undefined;
   readonly source: (volume: Volume, deps: DiskDeps) => string;
   readonly matches: (volume: Volume) => boolean;
@@ -22,30 +24,35 @@ interface Kind {
 const KINDS: readonly Kind[] = [
   {
     failure: 'creating config map disks failed: ',
+    isForDisks: true,
     matches: (volume) => volume.configMap !== undefined,
     label: (volume) => volume.configMap?.volumeLabel,
     source: (volume, { paths }) => `${paths.privateDir}/config-map/${volume.name}`,
   },
   {
     failure: 'creating secret disks failed: ',
+    isForDisks: true,
     matches: (volume) => volume.secret !== undefined,
     label: (volume) => volume.secret?.volumeLabel,
     source: (volume, { paths }) => `${paths.privateDir}/secret/${volume.name}`,
   },
   {
     failure: 'creating sysprep disks failed: ',
+    isForDisks: false,
     matches: ({ sysprep }) => sysprep?.configMap !== undefined || sysprep?.secret !== undefined,
     label: () => SYSPREP_LABEL,
     source: (volume, { paths }) => `${paths.privateDir}/sysprep/${volume.name}`,
   },
   {
     failure: 'creating DownwardAPI disks failed: ',
+    isForDisks: true,
     matches: (volume) => volume.downwardAPI !== undefined,
     label: (volume) => volume.downwardAPI?.volumeLabel,
     source: (volume, { paths }) => `${paths.privateDir}/downwardapi/${volume.name}`,
   },
   {
     failure: 'creating service account disk failed: ',
+    isForDisks: true,
     matches: (volume) => volume.serviceAccount !== undefined,
     label: () => undefined,
     source: (_volume, { paths }) => paths.serviceAccountDir,
@@ -53,17 +60,16 @@ const KINDS: readonly Kind[] = [
 ];
 
 /**
- * Images of config maps, secrets, sysprep answers, downward API and service account for the volumes that have a disk.
+ * Images of config maps, secrets, downward API and service account for the disks that show them, in the order of the
+ * disks, and of sysprep answers for every volume of them.
  *
  * @param isMigrationTarget makes empty images of the sizes that the status names; their content comes over the wire.
  * @throws {LauncherError} `DiskFailed` with the model's prefix.
  * @source KubeVirt v1.9.0 pkg/config
  */
 export async function writeConfigDisks(deps: DiskDeps, vmi: Vmi, isMigrationTarget: boolean): Promise<void> {
-  const disks = new Set((vmi.spec.domain.devices.disks ?? []).map(({ name }) => name));
   for (const kind of KINDS) {
-    for (const volume of vmi.spec.volumes ?? []) {
-      if (!kind.matches(volume) || !disks.has(volume.name)) continue;
+    for (const volume of dueVolumes(vmi, kind)) {
       try {
         await writeConfigDisk(deps, vmi, kind, volume, isMigrationTarget);
       } catch (error) {
@@ -71,6 +77,12 @@ export async function writeConfigDisks(deps: DiskDeps, vmi: Vmi, isMigrationTarg
       }
     }
   }
+}
+
+function dueVolumes({ spec }: Vmi, { matches, isForDisks }: Kind): readonly Volume[] {
+  const volumes = (spec.volumes ?? []).filter(matches);
+  if (!isForDisks) return volumes;
+  return (spec.domain.devices.disks ?? []).flatMap((disk) => volumes.find(({ name }) => name === disk.name) ?? []);
 }
 
 async function writeConfigDisk(
@@ -83,8 +95,8 @@ async function writeConfigDisk(
   const image = configImage(deps.paths, volume);
   if (image === undefined) return;
   const source = kind.source(volume, deps);
-  if (volume.sysprep !== undefined) await checkSysprep(source);
   const emptyBytes = isMigrationTarget ? volumeSize(vmi, volume.name) : 0;
+  if (volume.sysprep !== undefined) await checkSysprep(source);
   // A source that did not record the size leaves it to this pod to make an image of its own.
   if (emptyBytes > 0) await writeEmptyImage(deps, image, emptyBytes);
   else await writeConfigIso(deps, image, nonEmpty(kind.label(volume)) ?? DEFAULT_LABEL, source);

@@ -180,8 +180,10 @@ describe.skipIf(obstacle !== '')(`disks with the real tools ${obstacle === '' ? 
     mkdirSync(join(dir, '..data'), { recursive: true });
     writeFileSync(join(dir, '..data/key'), 'value');
     execFileSync('/bin/ln', ['-s', '..data/key', join(dir, 'key')]);
+    writeFileSync(join(dir, '-opt'), 'no option');
     await writeConfigDisks(deps, vmiWith([{ name: 'cfg', configMap: { name: 'm' } }]), false);
-    expect(readIso(join(deps.paths.privateDir, 'config-map-disks/cfg.iso'), '/key')).toBe('value');
+    const image = join(deps.paths.privateDir, 'config-map-disks/cfg.iso');
+    expect([readIso(image, '/key'), readIso(image, '/-opt')]).toEqual(['value', 'no option']);
   });
 
   test('a migration target gets an empty image of the size of the source', async () => {

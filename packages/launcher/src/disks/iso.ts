@@ -38,7 +38,8 @@ export async function writeConfigIso(deps: IsoDeps, image: string, label: string
     '-graft-points',
     '-partition_cyl_align',
     'on',
-    ...entries.map((name) => `${name}=${base}${name}`),
+    // The tool would take a key with a dash in front for an option.
+    ...entries.map((name) => `${name.startsWith('-') ? '/' : ''}${name}=${base}${name}`),
   ]);
 }
 

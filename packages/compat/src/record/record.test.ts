@@ -104,6 +104,28 @@ test('what passes through a recorder arrives, is written in the format of captur
   ]);
 });
 
+test('a call that is given up before any answer is recorded, and replays between calls that are answered', async () => {
+  using dirs = createNodeDirs();
+  const { socketsDir, shareDir } = dirs.pod(POD_UID);
+  await using launcher = await startEmulatedLauncher({
+    ...{ line: 'v1.6', vmi: VM, socketsDir, shareDir, faults: { hang: ['GetUsers'] } },
+  });
+  const listen = join(dirs.root, 'rec');
+  {
+    await using _recorder = await startRecorder({ listen, to: launcher.cmdSocket, out, release: 'v1.6.0' });
+    using client = await connectCmd(listen);
+    const impatient = new AbortController();
+    const users = client.getUsers({}, { signal: impatient.signal });
+    await launcher.waitFor('the call', ({ calls }) => calls.some(({ rpc }) => rpc === 'GetUsers'));
+    impatient.abort();
+    expect((await users).ok).toBe(false);
+    expect((await client.getDomain()).ok).toBe(true);
+  }
+  const given = JSON.parse(readFileSync(join(out, '002-GetUsers.json'), 'utf8')) as object;
+  expect(given).toMatchObject({ grpcStatus: { code: 1, message: 'the call was broken off' } });
+  expect((await replay(readRecordings(out))).problems).toEqual([]);
+});
+
 /** What handlers do with a VM between its start and its end. */
 const ACTIONS = [
   ...(['start', 'update', 'pause', 'update', 'unpause', 'freeze', 'unfreeze', 'guestQueries', 'metrics'] as const),

@@ -21,6 +21,17 @@ function hasCallsOf({ folder, channel }: RecordedConnection, all: readonly Captu
   return all.some((call) => dirname(call.path) === folder && call.channel === channel && call.connection !== undefined);
 }
 
+/** What the client sent on a connection. */
+function clientOf(
+  place: Pick<RecordedConnection, 'folder' | 'channel' | 'connection'>,
+  connections: readonly RecordedConnection[],
+): RecordedConnection | undefined {
+  return connections.find(
+    ({ folder, channel, connection, sender }) =>
+      sender === 'client' && folder === place.folder && channel === place.channel && connection === place.connection,
+  );
+}
+
 /** What is wrong with recorded connections: bytes that are no HTTP/2, and calls that are not those of the records. */
 export function connectionProblems(recordings: Recordings): readonly Flaw[] {
   const { connections, frames, captures } = recordings;
@@ -28,17 +39,13 @@ export function connectionProblems(recordings: Recordings): readonly Flaw[] {
     ...connections.flatMap((connection) => {
       const calls = hasCallsOf(connection, captures) ? capturesOf(connection, captures) : undefined;
       const problems =
-        connection.sender === 'client' ? requestProblems(connection, calls) : answerProblems(connection, calls);
+        connection.sender === 'client'
+          ? requestProblems(connection, calls)
+          : answerProblems(connection, clientOf(connection, connections), calls);
       return problems.map((problem) => ({ path: connection.path, problem }));
     }),
     ...frames.flatMap((recorded) => {
-      const twin = connections.find(
-        ({ folder, channel, connection, sender }) =>
-          sender === 'client' &&
-          folder === recorded.folder &&
-          channel === recorded.channel &&
-          connection === recorded.connection,
-      );
+      const twin = clientOf(recorded, connections);
       const calls = capturesOf(recorded, captures);
       return frameProblems(recorded, twin, calls).map((problem) => ({ path: recorded.path, problem }));
     }),
@@ -56,12 +63,28 @@ function requestProblems({ bytes }: RecordedConnection, calls: readonly Capture[
   return [...problems, ...compareCalls(streams, calls, requestDifference)];
 }
 
-function answerProblems({ bytes }: RecordedConnection, calls: readonly Capture[] | undefined): readonly string[] {
+function answerProblems(
+  { bytes }: RecordedConnection,
+  client: RecordedConnection | undefined,
+  calls: readonly Capture[] | undefined,
+): readonly string[] {
   const { streams, flaw } = readConnection('server', bytes);
   const problems = flaw === undefined ? [] : [flaw];
   // Answers come in the order in which they are ready; streams are numbered in the order of the calls.
   const ordered = streams.toSorted((a, b) => a.streamId - b.streamId);
-  return [...problems, ...compareCalls(ordered, calls, answerDifference)];
+  const asked = client === undefined ? [] : readConnection('client', client.bytes).streams;
+  return [...problems, ...compareCalls(ordered, calls && answeredCalls(calls, asked, ordered), answerDifference)];
+}
+
+/** The calls that the server said anything to; a client may have given up before, or the connection have ended. */
+function answeredCalls(
+  calls: readonly Capture[],
+  asked: readonly StreamContent[],
+  answers: readonly StreamContent[],
+): readonly Capture[] {
+  if (asked.length !== calls.length) return calls;
+  const answered = new Set(answers.map(({ streamId }) => streamId));
+  return calls.filter(({ grpcStatus }, i) => grpcStatus.code === 0 || answered.has(asked[i]?.streamId ?? -1));
 }
 
 /** What every request of a gRPC client has. @source captures, connections/*.frames.json */

@@ -17,6 +17,7 @@ import { arbitraryConversion, arbitraryConversionOn } from '../testing/arbitrary
 import { readFiles } from '../testing/bundle.ts';
 import { type CircumstancesJson, type ConverterOptionsJson, circumstancesFromJson } from './circumstances-json.ts';
 import { convertVmi } from './convert.ts';
+import { renderPciAddress } from './pci-address.ts';
 import { countHotplugPorts } from './ports.ts';
 import { resolveConverterContext } from './resolve-context.ts';
 
@@ -90,17 +91,64 @@ describe('any VMI that the API takes', () => {
     );
   });
 
-  test('gives every disk a name of its own, and every virtio disk an IO thread that exists', () => {
+  test('names only IO threads that exist, whether for disks, controllers or pins', () => {
     fc.assert(
       fc.property(arbitraryConversion, ({ vmi, circumstances }) => {
-        const { Spec } = convertVmi(vmi, resolveConverterContext(vmi, circumstances));
-        const devices = (Spec.Devices.Disks ?? []).map(({ Target }) => Target?.Device);
-        expect(new Set(devices).size).toBe(devices.length);
-        for (const { Driver } of Spec.Devices.Disks ?? []) {
-          if (Driver?.IOThread === undefined) continue;
-          expect(Driver.IOThread).toBeGreaterThan(0);
-          expect(Driver.IOThread).toBeLessThanOrEqual(Spec.IOThreads?.IOThreads ?? 0);
-        }
+        const { Devices, IOThreads, CPUTune } = convertVmi(vmi, resolveConverterContext(vmi, circumstances)).Spec;
+        const threads = [...(Devices.Disks ?? []), ...(Devices.Controllers ?? [])].flatMap(({ Driver }) => [
+          Driver?.IOThread ?? 1,
+          ...(Driver !== undefined && 'IOThreads' in Driver ? (Driver.IOThreads?.IOThread ?? []) : []).map(
+            ({ Id }) => Id ?? 0,
+          ),
+        ]);
+        const pinned = (CPUTune?.IOThreadPin ?? []).map(({ IOThread }) => IOThread ?? 0);
+        expect(Math.min(...threads, ...pinned, 1)).toBe(1);
+        expect(Math.max(...threads, ...pinned, 1)).toBeLessThanOrEqual(Math.max(1, IOThreads?.IOThreads ?? 0));
+        if (IOThreads === undefined) expect(pinned).toEqual([]);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test.each<Architecture>(['amd64', 'arm64', 's390x'])(
+    'of %s has no two devices of one name, target, place or turn to boot',
+    (architecture) => {
+      fc.assert(
+        fc.property(arbitraryConversionOn(architecture), ({ vmi, circumstances }) => {
+          const { Devices } = convertVmi(vmi, resolveConverterContext(vmi, circumstances)).Spec;
+          const { Disks = [], Interfaces = [], HostDevices = [], Controllers = [], Inputs = [] } = Devices;
+          const placed = [...Disks, ...Interfaces, ...HostDevices, ...Controllers, ...Inputs];
+          const once = (values: readonly (string | undefined)[]): void => {
+            const known = values.filter((value) => value !== undefined);
+            expect(new Set(known).size, known.join(' ')).toBe(known.length);
+          };
+          once([...Disks, ...Interfaces, ...HostDevices, ...Inputs].map(({ Alias }) => Alias?.Name));
+          once(Disks.map(({ Target }) => Target?.Device));
+          once(Controllers.map(({ Type, Index }) => `${Type ?? ''} ${Index ?? ''}`));
+          once(placed.map(({ Address }) => (Address?.Type === 'pci' ? renderPciAddress(Address) : undefined)));
+          once(Disks.map(({ Address }) => (Address?.Type === 'drive' ? Address.Unit : undefined)));
+          once([...Disks, ...Interfaces, ...HostDevices].map(({ BootOrder }) => BootOrder?.Order?.toString()));
+        }),
+        { numRuns: 200 },
+      );
+    },
+  );
+
+  test('pins every vCPU of a VM with host CPUs of its own to one of its pod, and none to that of another', () => {
+    fc.assert(
+      fc.property(arbitraryConversion, ({ vmi, circumstances }) => {
+        fc.pre(vmi.spec.domain.cpu?.dedicatedCpuPlacement === true);
+        const { CPUTune, CPU } = convertVmi(vmi, resolveConverterContext(vmi, circumstances)).Spec;
+        const vcpus = (CPUTune?.VCPUPin ?? []).map(({ CPUSet }) => Number(CPUSet));
+        const emulator = (CPUTune?.EmulatorPin?.CPUSet ?? '').split(',').filter((cpu) => cpu !== '');
+        const { sockets = 1, cores = 1, threads = 1 } = vmi.spec.domain.cpu;
+        expect(vcpus).toHaveLength(sockets * cores * threads);
+        const taken = [...vcpus, ...emulator.map(Number)];
+        expect(new Set(taken).size).toBe(taken.length);
+        expect(taken.filter((cpu) => !circumstances.podCpuSet.includes(cpu))).toEqual([]);
+        if (vmi.spec.domain.cpu.numa === undefined) return;
+        const celled = (CPU.NUMA?.Cells ?? []).flatMap(({ CPUs = '' }) => CPUs.split(',').map(Number));
+        expect(celled.sort((a, b) => a - b)).toEqual(vcpus.map((_cpu, vcpu) => vcpu));
       }),
       { numRuns: 200 },
     );

@@ -203,6 +203,19 @@ describe('IO threads', () => {
     expect(spec.IOThreads?.IOThreads).toBe(total);
   });
 
+  test.each(['shared', 'auto', 'supplementalPool'] as const)(
+    'a policy of %s makes no threads for a VM without disks, and has none to pin',
+    (ioThreadsPolicy) => {
+      expect(convertWith({ domain: { ioThreadsPolicy } })).not.toHaveProperty('IOThreads');
+      const pinned = {
+        domain: { ioThreadsPolicy, cpu: { cores: 1, dedicatedCpuPlacement: true } },
+        context: { podCPUSet: [0] },
+        options: { topology: { numaCells: [{ id: 0, cpus: [{ id: 0 }] }] } },
+      };
+      expect(() => convertWith(pinned)).toThrow('domain is missing IOThreads');
+    },
+  );
+
   test('dedicated threads come after the shared ones', () => {
     const result = disksOf([dedicated('a'), virtio('b'), dedicated('c')]);
     expect(result.map(({ Driver }) => Driver?.IOThread)).toEqual([2, 1, 3]);

@@ -36,12 +36,13 @@ function ioThreadCounts(vmi: Vmi): IoThreadCounts {
   return { shared, dedicated };
 }
 
-/** Number of IO threads of the domain. */
+/** Number of IO threads of the domain; without disks a policy makes none. */
 export function configureIoThreads(vmi: Vmi, domain: Domain): void {
   if (!hasIoThreads(vmi)) return;
   const pool = supplementalPoolSize(vmi);
   const { shared, dedicated } = ioThreadCounts(vmi);
-  domain.Spec.IOThreads = { IOThreads: pool > 0 ? pool : shared + dedicated };
+  const threads = pool > 0 ? pool : shared + dedicated;
+  if (threads > 0) domain.Spec.IOThreads = { IOThreads: threads };
 }
 
 /** Gives virtio disks their IO threads, disk by disk in spec order. */

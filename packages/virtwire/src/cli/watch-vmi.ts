@@ -1,6 +1,7 @@
 import type { Vmi } from '@virtwire/vm-model';
 import type { VmiKey, VmiStore } from '../controller/store.ts';
 import { VirtwireError } from '../errors.ts';
+import { timerDelay } from '../machine/timer-delay.ts';
 
 /** How long to wait, and for whom to stop. */
 export interface WatchOptions {
@@ -57,7 +58,7 @@ export async function waitForVmi<T>(
       const deadline = setTimeout(() => {
         end.dispose();
         reject(new VirtwireError('Timeout', `${what}: not within ${timeoutMs / 1_000} s`));
-      }, timeoutMs);
+      }, timerDelay(timeoutMs));
       end.defer(() => clearTimeout(deadline));
     }
     signal?.addEventListener('abort', abort, { once: true });

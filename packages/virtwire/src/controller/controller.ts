@@ -8,6 +8,7 @@ import { objectFields } from '@virtwire/telemetry';
 import { isConditionTrue, parseTime } from '@virtwire/vm-model';
 import type { Vmi } from '@virtwire/vm-model';
 import { errorText, hasCode } from '../errors.ts';
+import { timerDelay } from '../machine/timer-delay.ts';
 import { emptyDirsOf } from '../sandbox/pod-files.ts';
 import type { NodeLayout } from '../state/layout.ts';
 import type { SandboxRecord, SandboxRecords } from '../state/sandbox-records.ts';
@@ -153,7 +154,7 @@ class StandaloneController implements Controller {
   #later(key: VmiKey, state: VmState, afterMs: number): void {
     if (!Number.isFinite(afterMs)) return;
     clearTimeout(state.timer);
-    state.timer = setTimeout(() => this.#trigger(key), Math.max(10, afterMs));
+    state.timer = setTimeout(() => this.#trigger(key), timerDelay(Math.max(10, afterMs)));
   }
 
   async #reconcile(key: VmiKey, state: VmState): Promise<void> {

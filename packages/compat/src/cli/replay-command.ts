@@ -10,9 +10,12 @@ export async function replayCommand(argv: readonly string[], io: CompatProcess):
   if (positionals.length === 0) throw new CompatError('BadOption', 'name a folder');
   let isGood = true;
   for (const path of positionals) {
-    const { messages, samples, connections, answers, open, problems } = await replay(readRecordings(path));
+    const { messages, samples, connections, answers, open, selections, problems } = await replay(readRecordings(path));
     for (const { path: file, problem } of problems) io.line(`✗ ${file}: ${problem}`);
     for (const [reason, count] of Object.entries(open)) io.line(`○ ${count} answers not compared: ${reason}`);
+    for (const folder of selections) {
+      io.line(`○ ${folder}: some calls without an index.json, which would say whether others are missing`);
+    }
     const counts = `${messages} messages, ${connections} connections, ${samples} samples, ${answers} answers compared`;
     io.line(`${path}: ${counts}, ${problems.length} problems`);
     isGood &&= problems.length === 0;

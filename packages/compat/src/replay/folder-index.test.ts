@@ -45,10 +45,30 @@ test.each<[string, unknown, string]>([
   expect(problemsOf(index)[0]).toBe(problem);
 });
 
-test('a recording whose index is gone is reported, a folder of loose calls is not', () => {
-  expect(foldersWithoutIndex(paths)).toEqual(['v1.6.6/life']);
-  expect(foldersWithoutIndex(new Set(['a/001-Ping.json', 'a/timeline.json']))).toEqual(['a']);
-  expect(foldersWithoutIndex(new Set(['a/001-Ping.json', 'a/timeline.json', 'a/index.json']))).toEqual([]);
-  expect(foldersWithoutIndex(new Set(['001-Ping.json', 'index.json', 'connections/cmd-conn1.bin']))).toEqual([]);
-  expect(foldersWithoutIndex(new Set(['a/001-Ping.json', 'b/timeline.json']))).toEqual([]);
+const without = (...files: readonly string[]) => foldersWithoutIndex(new Set(files));
+
+test('a recording whose index is gone is reported, told by what else is there or by its numbers', () => {
+  const gone = { recordings: ['a'], selections: [] };
+  expect(foldersWithoutIndex(paths)).toEqual({ recordings: ['v1.6.6/life'], selections: [] });
+  expect(without('a/001-Ping.json', 'a/timeline.json')).toEqual(gone);
+  expect(without('a/002-Ping.json', 'a/001-Info.json')).toEqual(gone);
+  expect(
+    without('a/999-Ping.json', ...Array.from({ length: 998 }, (_, i) => `a/${String(i + 1).padStart(3, '0')}-P.json`)),
+  ).toEqual(gone);
+});
+
+test.each<[what: string, files: readonly string[]]>([
+  ['one call', ['a/001-Ping.json']],
+  ['calls with a gap', ['a/001-Info.json', 'a/003-Ping.json']],
+  ['later calls', ['a/002-Info.json', 'a/003-Ping.json']],
+  ['calls beside a recording', ['a/007-Ping.json', 'b/timeline.json']],
+])('%s without an index are a selection that somebody made', (_what, files) => {
+  expect(without(...files)).toEqual({ recordings: [], selections: ['a'] });
+});
+
+test('a folder with its index is neither, nor is one without calls', () => {
+  const none = { recordings: [], selections: [] };
+  expect(without('a/001-Ping.json', 'a/timeline.json', 'a/index.json')).toEqual(none);
+  expect(without('001-Ping.json', '002-Ping.json', 'index.json', 'connections/cmd-conn1.bin')).toEqual(none);
+  expect(without('a/domain-running.json')).toEqual(none);
 });

@@ -70,11 +70,31 @@ function orderProblems(files: readonly string[]): readonly string[] {
   });
 }
 
-/** Folders of a whole recording, told by what else a recorder writes, whose index is gone. */
-export function foldersWithoutIndex(paths: ReadonlySet<string>): readonly string[] {
-  const folders = new Set([...paths].filter((path) => NUMBERED.test(path)).map((path) => dirname(path)));
+/** Folders of recorded calls without an index. */
+export interface FoldersWithoutIndex {
+  /** Whole recordings, told by what else a recorder writes, or by calls that are numbered from 1 on without a gap. */
+  readonly recordings: readonly string[];
+  /** Folders of some calls: nobody can say whether others are missing. */
+  readonly selections: readonly string[];
+}
+
+/** Finds the folders whose calls no index lists. @param paths all files that were found. */
+export function foldersWithoutIndex(paths: ReadonlySet<string>): FoldersWithoutIndex {
+  const calls = Map.groupBy(
+    [...paths].filter((path) => NUMBERED.test(path)),
+    (path) => dirname(path),
+  );
   const isRecording = (folder: string): boolean =>
     paths.has(join(folder, 'timeline.json')) ||
-    [...paths].some((path) => dirname(path) === join(folder, 'connections') && path.endsWith('.bin'));
-  return [...folders].filter((folder) => isRecording(folder) && !paths.has(join(folder, 'index.json')));
+    [...paths].some((path) => dirname(path) === join(folder, 'connections') && path.endsWith('.bin')) ||
+    isGapless((calls.get(folder) ?? []).map((path) => numberOf(basename(path))));
+  const missing = [...calls.keys()].filter((folder) => !paths.has(join(folder, 'index.json')));
+  return {
+    recordings: missing.filter(isRecording),
+    selections: missing.filter((folder) => !isRecording(folder)),
+  };
 }
+
+/** A single call is one that somebody picked. */
+const isGapless = (numbers: readonly number[]): boolean =>
+  numbers.length > 1 && numbers.toSorted((a, b) => a - b).every((number, i) => number === i + 1);

@@ -41,6 +41,8 @@ export interface Recordings {
   readonly connections: readonly RecordedConnection[];
   readonly frames: readonly RecordedFrames[];
   readonly flaws: readonly Flaw[];
+  /** Folders of calls that somebody picked: no index says whether all are there. */
+  readonly selections: readonly string[];
 }
 
 interface File {
@@ -118,7 +120,14 @@ function contentOf({ json, text, latin1 }: BundleLine): Buffer {
 export function readRecordings(path: string): Recordings {
   const isFolder = statSync(path, { throwIfNoEntry: false })?.isDirectory();
   if (isFolder === undefined) throw new CompatError('BadOption', `${path} does not exist`);
-  const found: Mutable<Recordings> = { captures: [], samples: [], connections: [], frames: [], flaws: [] };
+  const found: Mutable<Recordings> = {
+    captures: [],
+    samples: [],
+    connections: [],
+    frames: [],
+    flaws: [],
+    selections: [],
+  };
   const indexes: FolderIndex[] = [];
   const paths = new Set<string>();
   for (const file of isFolder ? readFolder(path) : readBundle(path)) {
@@ -134,9 +143,11 @@ export function readRecordings(path: string): Recordings {
     const problems = folderIndexProblems(index, paths, found.captures);
     found.flaws.push(...problems.map((problem) => ({ path: index.path, problem })));
   }
-  for (const folder of foldersWithoutIndex(paths)) {
+  const { recordings, selections } = foldersWithoutIndex(paths);
+  for (const folder of recordings) {
     found.flaws.push({ path: join(folder, 'index.json'), problem: 'is not there, beside the recorded calls' });
   }
+  found.selections.push(...selections);
   if (Object.values(found).every((list) => list.length === 0)) {
     throw new CompatError('BadOption', `${path} holds no recorded message and no sample`);
   }

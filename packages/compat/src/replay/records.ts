@@ -4,6 +4,7 @@ import { authorityProblem } from './authority.ts';
 import type { Capture } from './captures.ts';
 import { codecProblem } from './codec.ts';
 import { contractProblems } from './contract.ts';
+import { misprintProblems } from './misprints.ts';
 import { MessageReader } from './recorded-json.ts';
 import type { Flaw } from './recordings.ts';
 import { spellingProblems } from './spelling.ts';
@@ -90,5 +91,5 @@ export function recordProblems(captures: readonly Capture[]): readonly Flaw[] {
     ];
     return problems.flatMap((problem) => (problem === undefined ? [] : [{ path, problem }]));
   });
-  return [...own, ...spellingProblems(captures)];
+  return [...own, ...spellingProblems(captures), ...misprintProblems(captures)];
 }

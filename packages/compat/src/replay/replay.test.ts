@@ -42,13 +42,14 @@ test('a folder is read as a bundle is, and a difference is told with its file', 
     const { request } = capture;
     const grpcStatus = { code: 12, message: 'unknown method', name: 'Unimplemented' };
     const wrong = { channel: 'cmd', request, grpcStatus };
-    writeFileSync(join(folder, 'v1.2.0/scenario/002-Bad.json'), JSON.stringify({ ...wrong, method: '/x.Y/Z' }));
+    writeFileSync(join(folder, 'v1.2.0/scenario/012-Bad.json'), JSON.stringify({ ...wrong, method: '/x.Y/Z' }));
     writeFileSync(
-      join(folder, 'v1.2.0/scenario/003-Bad.json'),
+      join(folder, 'v1.2.0/scenario/013-Bad.json'),
       JSON.stringify({ ...capture, response: { type: 'kubevirt.cmd.v1.Response', base64: 'EgNiYWT/' } }),
     );
-    const { problems } = await replay(readRecordings(folder));
-    expect(new Set(problems.map(({ path }) => path))).toEqual(new Set(['v1.2.0/scenario/003-Bad.json']));
+    const { problems, selections } = await replay(readRecordings(folder));
+    expect(selections).toEqual(['v1.2.0/scenario']);
+    expect(new Set(problems.map(({ path }) => path))).toEqual(new Set(['v1.2.0/scenario/013-Bad.json']));
   } finally {
     rmSync(folder, { recursive: true });
   }

@@ -21,6 +21,8 @@ export interface ReplayResult {
   readonly answers: number;
   /** Answers that nobody can compare, or that differ as they have to, by reason. */
   readonly open: Readonly<Record<string, number>>;
+  /** Folders of calls without an index: whether all that were recorded are there, nobody knows. */
+  readonly selections: readonly string[];
   readonly problems: readonly ReplayProblem[];
 }
 
@@ -64,7 +66,7 @@ async function launcherResult(
  * connections have to hold the recorded calls, and every call has to get an answer that is equivalent to the recorded one.
  */
 export async function replay(recordings: Recordings): Promise<ReplayResult> {
-  const { captures, samples, connections, flaws } = recordings;
+  const { captures, samples, connections, flaws, selections } = recordings;
   const cmd = captures.filter(({ channel }) => channel === 'cmd');
   const notify = captures.filter(({ channel }) => channel === 'notify');
   const launcher = await launcherResult(captures);
@@ -83,6 +85,6 @@ export async function replay(recordings: Recordings): Promise<ReplayResult> {
   const openCount = Object.values(launcher.open).reduce((sum, count) => sum + count, 0);
   return {
     ...{ messages: captures.length, samples: samples.length, connections: connections.length },
-    ...{ answers: 2 * cmd.length + notify.length - openCount, open: launcher.open, problems },
+    ...{ answers: 2 * cmd.length + notify.length - openCount, open: launcher.open, selections, problems },
   };
 }

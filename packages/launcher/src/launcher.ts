@@ -85,7 +85,7 @@ async function start(launcher: LauncherProcess): Promise<Running> {
   connecting.end();
   const guestConnection = await connectToDaemon(daemons.socketPath, flags.runAsNonroot, daemons.name, log);
   const libvirt = libvirtPort(connection);
-  const line = createHandlerLine(paths.notifyPipe);
+  const line = createHandlerLine(paths.notifyPipe, log);
   const ending = new AbortController();
   const failure = Promise.withResolvers<never>();
   connection.onConnectionEvent((event) => {

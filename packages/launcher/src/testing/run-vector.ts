@@ -152,7 +152,7 @@ function createRunner(input: VectorInput, { root, deps }: VectorWorld, preparati
   const graph = createGraph(flags, launcherPaths(flags), {
     libvirt,
     guestLibvirt: libvirt,
-    notify: createHandlerLine('', sender),
+    notify: createHandlerLine('', log, sender),
     preparation,
     migration: { calls: migration.calls, images: deps.images, paths: deps.paths, qemuUser: deps.qemuUser },
     tools: deps.tools,

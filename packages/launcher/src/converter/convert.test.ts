@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 
 import {
   type DomainSpec,
+  parseDomainJson,
   parseDomainXml,
   parseJson,
   parseVmiJson,
@@ -82,6 +83,11 @@ describe('any VMI that the API takes', () => {
         expect(renderDomainXml(convertVmi(vmi, resolveConverterContext(vmi, circumstances)).Spec)).toBe(xml);
         expect(vmi, 'the VMI is not touched').toEqual(before);
         const read = parseDomainXml(xml);
+        const json = renderDomainJson(once);
+        expect(renderDomainJson(parseDomainJson(json)), 'a handler reads what it is told').toBe(json);
+        // The first reading may fill in what libvirt would; from then on nothing is lost.
+        const kept = renderDomainXml(read);
+        expect(renderDomainXml(parseDomainXml(kept))).toBe(kept);
         expect(read.Devices.Disks?.length ?? 0).toBe(once.Spec.Devices.Disks?.length ?? 0);
         expect(read.Name).toBe(once.Spec.Name);
         expect(read.OS.Type.Arch).toBe(osArch);

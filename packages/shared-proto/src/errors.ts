@@ -61,3 +61,13 @@ export function isConnectionLoss(error: ProtoError): boolean {
 export function isRetryable(error: ProtoError): boolean {
   return RETRYABLE.includes(error.code) || error.grpcCode === GRPC_ABORTED;
 }
+
+/**
+ * Says whether a call failed for what was asked: the peer refused it, does not know the method, or the message is larger
+ * than any peer takes. The same again would fail in the same way.
+ */
+export function isRefusal(error: ProtoError): boolean {
+  // Without a gRPC status it is not the message that is too large.
+  const isTooLarge = error.code === 'TooLarge' && error.grpcCode !== undefined;
+  return isTooLarge || error.code === 'Failed' || error.code === 'Unimplemented';
+}

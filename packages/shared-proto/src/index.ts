@@ -11,7 +11,7 @@ export type { CmdRequest, CmdRequestInit, CmdResponse, CmdRpc, CmdRpcInfo, RpcTi
 export { CMD_RPC_NAMES, CMD_RPCS } from './cmd/rpcs.ts';
 export { serveCmd } from './cmd/server.ts';
 export type { ProtoErrorCode, ProtoErrorDetails } from './errors.ts';
-export { isConnectionLoss, isRetryable, PROTO_ERROR_CODES, ProtoError } from './errors.ts';
+export { isConnectionLoss, isRefusal, isRetryable, PROTO_ERROR_CODES, ProtoError } from './errors.ts';
 export type { ConnectOptions } from './handshake.ts';
 export { checkJson } from './json-check.ts';
 export type {

@@ -1,11 +1,11 @@
-import { connectNotify, createNotifySender } from '@virtwire/shared-proto';
+import { connectNotify, createNotifySender, isRefusal } from '@virtwire/shared-proto';
 import type { CallResult, NotifyClient, NotifySender } from '@virtwire/shared-proto';
 import type { Logger } from '@virtwire/telemetry';
 import type { NotifyFailure, NotifyPort } from './notify-port.ts';
 
 function failureOf(result: CallResult<unknown>, what: string): NotifyFailure | undefined {
   if (result.ok) return undefined;
-  const isRefused = result.error.code === 'Failed';
+  const isRefused = isRefusal(result.error);
   const text = `failed to notify ${what} event: ${result.error.detail ?? result.error.message}`;
   return { isRefused, error: new Error(text, { cause: result.error }) };
 }

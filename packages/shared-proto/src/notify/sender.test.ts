@@ -71,6 +71,17 @@ describe('FM-2.1 sending an event', () => {
     expect(world.log).toEqual(['0 connect', '0 domain A']);
   });
 
+  test.each<[string, ProtoError]>([
+    ['is too large for any handler', new ProtoError('TooLarge', 'larger than max', { grpcCode: 8 })],
+    ['the handler has no method for', new ProtoError('Unimplemented', 'unknown method', { grpcCode: 12 })],
+  ])('FM-1.3 an event that %s holds up the next one not for 20 s', async (_what, error) => {
+    const world = createWorld([{ ok: false, error }, OK]);
+    const sender = createNotifySender('/socket', {}, world);
+    expect(await sender.sendDomainEvent({ eventType: 'A' })).toEqual({ ok: false, error });
+    expect((await sender.sendDomainEvent({ eventType: 'B' })).ok).toBe(true);
+    expect(world.log).toEqual(['0 connect', '0 domain A', '0 domain B']);
+  });
+
   test('gives up after 20 seconds and goes on with the next event', async () => {
     const world = createWorld([...Array<CallResult<Response>>(20).fill(failed('Unavailable')), OK]);
     const sender = createNotifySender('/socket', {}, world);
@@ -139,6 +150,18 @@ describe('FM-2.1 with a real server', () => {
       expect((await sending).ok).toBe(true);
     }
     expect(seen).toEqual(['1', '2', '3', '4']);
+  });
+
+  test('FM-1.7 an event larger than 4 MiB fails before it is sent, and says how large it is', async () => {
+    await using _server = await serveNotify(socket.path, {
+      handleDomainEvent: async () => undefined,
+      handleK8sEvent: async () => undefined,
+    });
+    await using sender = createNotifySender(socket.path);
+    const result = await sender.sendDomainEvent({ domainJSON: Buffer.alloc(5_000_000) });
+    const text = /^trying to send message larger than max \(50000\d\d vs\. 4194304\)$/;
+    expect(!result.ok && result.error.detail).toMatch(text);
+    expect((await sender.sendDomainEvent({ eventType: 'B' })).ok).toBe(true);
   });
 
   test('a server that is not there fails with what was tried', async () => {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import type { CallResult } from '../calls.ts';
-import { ProtoError } from '../errors.ts';
+import { isRefusal, ProtoError } from '../errors.ts';
 import type { DeepPartial, DomainEventRequest, K8sEventRequest, Response } from '../gen/kubevirt/notify/v1/notify.ts';
 import type { NotifyClient, NotifySender } from './api.ts';
 import { connectNotify } from './client.ts';
@@ -90,7 +90,7 @@ class QueuedSender implements NotifySender {
     const deadlineAtMs = this.#nowMs() + (this.#options.totalTimeoutMs ?? TOTAL_TIMEOUT_MS);
     for (;;) {
       const result = await this.#tryOnce(attempt, signal);
-      if (result.ok || result.error.code === 'Failed') return result;
+      if (result.ok || isRefusal(result.error)) return result;
       if (signal.aborted) return failure('Aborted', 'sending the event was aborted');
       const waitMs = this.#options.retryIntervalMs ?? RETRY_INTERVAL_MS;
       if (this.#nowMs() + waitMs >= deadlineAtMs) return result;
@@ -104,7 +104,7 @@ class QueuedSender implements NotifySender {
       this.#client ??= await this.#connect(this.#socketPath, signal);
       const result = await attempt(this.#client, signal);
       // Whatever went wrong below the answer, the next try starts with dial and version check.
-      if (!result.ok && result.error.code !== 'Failed') this.#dropClient();
+      if (!result.ok && !isRefusal(result.error)) this.#dropClient();
       return result;
     } catch (caught) {
       if (caught instanceof ProtoError) return { ok: false, error: caught };

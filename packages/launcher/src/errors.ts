@@ -14,6 +14,7 @@ export type LauncherErrorCode =
   | 'EarlyExit'
   | 'GuestCommandFailed'
   | 'HookFailed'
+  | 'IommuFailed'
   | 'LibvirtUnavailable'
   | 'MigrationFailed'
   | 'NetworkFailed'

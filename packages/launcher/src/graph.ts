@@ -42,7 +42,7 @@ import { createMutex } from './domain/mutex.ts';
 import type { PausedSet } from './domain/paused-set.ts';
 import { createPausedSet } from './domain/paused-set.ts';
 import { createDomainStats } from './domain/stats.ts';
-import type { DomainSync, VmiPreparation } from './domain/sync.ts';
+import type { DomainSync, SyncDeps, VmiPreparation } from './domain/sync.ts';
 import { createDomainSync } from './domain/sync.ts';
 import { createDomainWriter } from './domain/wire-domain.ts';
 import type { DomainWriter } from './domain/wire-domain.ts';
@@ -83,6 +83,8 @@ export interface GraphDeps {
   readonly guestLibvirt: LibvirtPort;
   readonly notify: NotifyPort;
   readonly preparation: VmiPreparation<SyncOptions> & TargetPreparation;
+  /** The descriptor for IOMMUFD, where pods may have one. */
+  readonly iommu?: SyncDeps<SyncOptions>['iommu'];
   readonly migration: MigrationWorld;
   /** Hook sidecars, where there are any. */
   readonly sidecars?: Sidecars | undefined;
@@ -196,7 +198,7 @@ function backupParts(
 }
 
 function domainParts(deps: TrackingDeps, flags: LauncherFlags, metadata: MetadataCache) {
-  const { libvirt, guestLibvirt, clock, log, parseSpec } = deps;
+  const { libvirt, guestLibvirt, iommu, clock, log, parseSpec } = deps;
   const paused = createPausedSet();
   const mutex = createMutex();
   const guestTime = createGuestTimeSync(guestLibvirt, clock, log);
@@ -213,6 +215,7 @@ function domainParts(deps: TrackingDeps, flags: LauncherFlags, metadata: Metadat
   const sync = createDomainSync<SyncOptions>({
     libvirt,
     preparation,
+    iommu,
     definer,
     metadata,
     paused,

@@ -103,6 +103,7 @@ async function start(launcher: LauncherProcess): Promise<Running> {
     guestLibvirt: libvirtPort(guestConnection),
     notify: line,
     preparation,
+    iommu: preparation.iommu,
     migration: { ...preparation.migration, calls: migrationCalls(connection) },
     sidecars: launcher.sidecars,
     tools: preparation.tools,

@@ -5,7 +5,7 @@ import { runTool } from '@virtwire/host';
 import type { Logger } from '@virtwire/telemetry';
 import type { SyncOptions } from './cmd-server/complete-options.ts';
 import type { LauncherFlags } from './config/flags.ts';
-import { QEMU_UID } from './config/paths.ts';
+import { launcherPaths, QEMU_UID } from './config/paths.ts';
 import type { Architecture } from './converter/architecture.ts';
 import { readPodCpuSet } from './converter/collect-circumstances.ts';
 import type { LauncherFacts } from './converter/collect-circumstances.ts';
@@ -18,6 +18,8 @@ import { createTargetPreparation } from './disks/target-preparation.ts';
 import { warmUpPreparation } from './disks/warm-up.ts';
 import type { VmiPreparation } from './domain/sync.ts';
 import { LauncherError } from './errors.ts';
+import type { IommuDescriptor } from './iommu/iommu-descriptor.ts';
+import { createIommuDescriptor } from './iommu/iommu-descriptor.ts';
 import type { MigrationWorld } from './migration/parts.ts';
 import type { TargetPreparation } from './migration/target.ts';
 import type { GuestNetwork, GuestNetworkDeps } from './network/guest-network.ts';
@@ -33,6 +35,7 @@ export interface Preparation extends VmiPreparation<SyncOptions>, TargetPreparat
   /** What migrations use of it. */
   readonly migration: Omit<MigrationWorld, 'calls'>;
   readonly tools: ToolPort;
+  readonly iommu: IommuDescriptor;
   /** Gets ready for the first VM while nobody waits for it. */
   warmUp(): Promise<void>;
 }
@@ -110,6 +113,7 @@ export function createPreparation(
       await runTool(file, args, options);
     },
   };
+  const iommu = createIommuDescriptor(launcherPaths(flags).iommuSocket, log);
   const shared = { images: createImagePort(), paths: diskPaths(flags), qemuUser: QEMU_USER, libvirtVersion };
   const deps: VmiPreparationDeps = {
     ...shared,
@@ -117,6 +121,7 @@ export function createPreparation(
     tools,
     log,
     readPodCpuSet,
+    receiveIommuDescriptor: () => iommu.receive(),
     makesImageEarly: true,
     async prepareNetwork(vmi, spec, options) {
       const interfaces = spec.Devices.Interfaces ?? [];
@@ -136,7 +141,11 @@ export function createPreparation(
     ...createTargetPreparation(deps, config),
     migration: shared,
     tools,
+    iommu,
     warmUp: () => warmUpPreparation({ tools, log }),
-    [Symbol.asyncDispose]: () => network.close(),
+    async [Symbol.asyncDispose]() {
+      iommu[Symbol.dispose]();
+      await network.close();
+    },
   };
 }

@@ -38,6 +38,7 @@ test('the README lists exactly the codes of the errors', () => {
     EarlyExit: true,
     GuestCommandFailed: true,
     HookFailed: true,
+    IommuFailed: true,
     LibvirtUnavailable: true,
     MigrationFailed: true,
     NetworkFailed: true,

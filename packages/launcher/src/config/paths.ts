@@ -11,6 +11,8 @@ export interface LauncherPaths {
   readonly initSocket: string;
   readonly readySocket: string;
   readonly notifyPipe: string;
+  /** Where the pod gets the descriptor for IOMMUFD, if the node has one for it. */
+  readonly iommuSocket: string;
   readonly vmiDir: string;
   readonly serialLog: string;
   readonly seaBiosPipe: string;
@@ -36,6 +38,7 @@ export function launcherPaths(flags: LauncherFlags): LauncherPaths {
     initSocket: join(socketsDir, 'launcher-init-sock'),
     readySocket: join(socketsDir, 'launcher-sock'),
     notifyPipe: join(flags.kubevirtShareDir, 'domain-notify-pipe.sock'),
+    iommuSocket: join(flags.kubevirtShareDir, 'iommufd.sock'),
     vmiDir,
     serialLog: join(vmiDir, 'virt-serial0-log'),
     seaBiosPipe: join(flags.privateDir, 'QEMUSeaBiosDebugPipe'),

@@ -12,7 +12,6 @@ const REQUEST = {
   allowEmulation: true,
   options: undefined,
   isMigrationTarget: false,
-  hasIommuFd: false,
   cbtOverlays: new Map<string, string>(),
 };
 

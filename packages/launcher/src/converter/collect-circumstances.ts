@@ -46,7 +46,6 @@ export interface RequestFacts {
   readonly allowEmulation: boolean;
   readonly options: ConverterOptions | undefined;
   readonly isMigrationTarget: boolean;
-  readonly hasIommuFd: boolean;
   readonly cbtOverlays: ReadonlyMap<string, string>;
 }
 
@@ -65,6 +64,8 @@ export interface CollectorDeps {
   readonly isBlockDevice?: (path: string) => Promise<boolean>;
   /** PCI devices of the pod's networks; without it, the downward API file is read. */
   readonly readNetworkInfo?: () => Promise<readonly NetworkDeviceInfo[]>;
+  /** Whether the pod has the descriptor for IOMMUFD, which is received if it is offered; without it, there is none. */
+  readonly receiveIommuDescriptor?: () => Promise<boolean>;
 }
 
 /**
@@ -83,10 +84,13 @@ export function createCircumstanceCollector(deps: CollectorDeps, facts: Launcher
         readBlockSizes(vmi, facts, blockVolumes),
         collectDevices(deps, vmi, facts, request),
       ]);
+      // Last: it is offered once, to a VM that is otherwise in order.
+      const hasIommuFd = (await deps.receiveIommuDescriptor?.()) ?? false;
       return {
         ...facts,
         ...request,
         ...devices,
+        hasIommuFd,
         blockVolumes,
         podCpuSet,
         containerDisks,

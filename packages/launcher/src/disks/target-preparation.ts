@@ -36,7 +36,6 @@ export function createTargetPreparation(deps: VmiPreparationDeps, config: VmiPre
         allowEmulation: config.allowEmulation,
         options,
         isMigrationTarget: true,
-        hasIommuFd: false,
         cbtOverlays: new Map(),
       });
       return { circumstances, context: resolveConverterContext(vmi, circumstances) };

@@ -85,7 +85,6 @@ export function createVmiPreparation(
       allowEmulation: config.allowEmulation,
       options,
       isMigrationTarget: false,
-      hasIommuFd: false,
       cbtOverlays: new Map(),
     });
   }

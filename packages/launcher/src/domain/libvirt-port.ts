@@ -50,6 +50,8 @@ export interface LibvirtPort {
   getState(domain: DomainRef): Promise<DomainStateReason>;
   /** @param flags 0 live, 2 inactive, 8 migratable */
   getXml(domain: DomainRef, flags: number): Promise<string>;
+  /** Gives a domain an open descriptor, which it knows by the name of a group; libvirt has a copy of it from then on. */
+  associateDescriptor(domain: DomainRef, group: string, descriptor: number): Promise<void>;
   /** @param flags 1 starts it paused */
   create(domain: DomainRef, flags: number): Promise<void>;
   suspend(domain: DomainRef): Promise<void>;

@@ -2,7 +2,8 @@ import { domainName } from '@virtwire/vm-model';
 import type { DomainHostDevice, DomainSpec, Vmi } from '@virtwire/vm-model';
 import { startSpan } from '@virtwire/telemetry';
 import type { Logger } from '@virtwire/telemetry';
-import { textOf } from '../errors.ts';
+import { LauncherError, textOf } from '../errors.ts';
+import type { IommuDescriptor } from '../iommu/iommu-descriptor.ts';
 import type { MetadataCache } from '../metadata/cache.ts';
 import { decideStartMode, decideSync } from './decide-sync.ts';
 import type { DomainDefiner } from './define.ts';
@@ -17,6 +18,8 @@ import { updateDevices } from './update-devices.ts';
 
 /** What Go's strconv.ParseBool takes for true. */
 const GO_TRUE = /^(1|t|T|true|TRUE|True)$/;
+/** Group of descriptors that the domain's IOMMUFD names. */
+const IOMMU_GROUP = 'iommu';
 const PROBE_PAUSE_ANNOTATION = 'kubevirt.io/pause-guest-agent-probes';
 
 /** Turns a VMI into a domain that can start. `O` are the options of the request. */
@@ -37,9 +40,14 @@ export interface VmiPreparation<O> {
 
 /** What a sync needs. */
 export interface SyncDeps<O> {
-  readonly libvirt: Pick<LibvirtPort, 'lookupDomainByName' | 'getState' | 'getXml' | 'create' | 'resume'> &
+  readonly libvirt: Pick<
+    LibvirtPort,
+    'lookupDomainByName' | 'getState' | 'getXml' | 'associateDescriptor' | 'create' | 'resume'
+  > &
     DeviceUpdaterDeps<O>['libvirt'];
   readonly preparation: VmiPreparation<O>;
+  /** Without it, domains have no IOMMUFD. */
+  readonly iommu: Pick<IommuDescriptor, 'copy'> | undefined;
   readonly definer: DomainDefiner;
   readonly metadata: MetadataCache;
   readonly paused: PausedSet;
@@ -153,6 +161,7 @@ class LibvirtDomainSync<O> implements DomainSync<O> {
 
   async #start(vmi: Vmi, ref: DomainRef, log: Logger): Promise<void> {
     const { libvirt, preparation, parseSpec, paused } = this.#deps;
+    await this.#passIommuDescriptor(ref);
     await preparation.beforeStart(vmi, parseSpec(await libvirt.getXml(ref, 0)), log);
     const { flags, rememberPause } = decideStartMode(vmi);
     try {
@@ -163,6 +172,17 @@ class LibvirtDomainSync<O> implements DomainSync<O> {
     }
     log.info('Domain started.');
     if (rememberPause) paused.add(vmi.metadata.uid);
+  }
+
+  /** libvirt may have been started anew since, so each start passes it. */
+  async #passIommuDescriptor(ref: DomainRef): Promise<void> {
+    using copy = this.#deps.iommu?.copy();
+    if (copy === undefined) return;
+    try {
+      await this.#deps.libvirt.associateDescriptor(ref, IOMMU_GROUP, copy.fd);
+    } catch (caught) {
+      throw LauncherError.from(caught, 'IommuFailed', 'failed to associate IOMMUFD FD with domain: ');
+    }
   }
 
   async #resume(ref: DomainRef, log: Logger): Promise<void> {

@@ -1,3 +1,4 @@
+import { copyDescriptors } from '@virtwire/host';
 import { connect } from '@virtwire/libvirt';
 import type { Connection } from '@virtwire/libvirt';
 import type { Logger } from '@virtwire/telemetry';
@@ -21,7 +22,7 @@ export async function connectToDaemon(
   const uri = isSession ? `qemu+unix:///session?socket=${socketPath}` : `qemu+unix:///system?socket=${socketPath}`;
   log.info(`Connecting to libvirt daemon: ${uri}`);
   try {
-    const connection = await connect({ uri, socketPath, waitForDaemonMs: WAIT_FOR_DAEMON_MS });
+    const connection = await connect({ uri, socketPath, waitForDaemonMs: WAIT_FOR_DAEMON_MS, copyDescriptors });
     log.info('Connected to libvirt daemon');
     return connection;
   } catch (caught) {

@@ -80,6 +80,7 @@ function lifeCalls(connection: Connection, at: At) {
     defineXml: async (xml) => refOf(await connection.defineDomainXml(xml)),
     getState: (ref) => at(ref).getState(),
     getXml: (ref, flags) => at(ref).getXmlDesc(flags),
+    associateDescriptor: (ref, group, descriptor) => at(ref).fdAssociate(group, [descriptor]),
     create: (ref, flags) => at(ref).create(flags),
     suspend: (ref) => at(ref).suspend(),
     resume: (ref) => at(ref).resume(),

@@ -128,6 +128,10 @@ class ScriptedLibvirt implements LibvirtPort {
     return this.#atRoot(xml ?? special ?? domain.xml ?? '');
   }
 
+  associateDescriptor(_domain: DomainRef, name: string): Promise<void> {
+    return this.#change('FDAssociate', { name, flags: 0 });
+  }
+
   create(_domain: DomainRef, flags: number): Promise<void> {
     return this.#change('CreateWithFlags', { flags }, flags === 1 ? [3, 1] : [1, 1]);
   }

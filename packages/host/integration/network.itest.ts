@@ -81,6 +81,8 @@ describe('links by netlink', () => {
     await routes.addAddress(bridge, 'fd10:0:2::1/120');
     await routes.addRoute({ destination: '0.0.0.0/0', gateway: '10.0.2.9', linkIndex: bridge });
 
+    // The kernel tells the state of a link a little after its changes.
+    await expect.poll(() => routes.link('eth0')?.operationalState, { timeout: 10_000 }).toBe('up');
     expect(routes.link('eth0')).toMatchObject({
       kind: 'veth',
       isUp: true,

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { NetworkNamespace, RouteSocket, runTool } from '@virtwire/host';
 import type { VmiInterface } from '@virtwire/vm-model';
 
-const ROOT = path.resolve(import.meta.dirname, '../../../..');
+const READABLE_CHECKOUT = path.resolve(import.meta.dirname, '../support/readable-checkout.sh');
 const CAPABILITY = 'net_bind_service';
 const SET_RIGHTS = '/usr/bin/setpriv';
 
@@ -106,9 +106,9 @@ function runLauncher(
   const main = fileURLToPath(new URL('./dhcp-launcher.ts', import.meta.url));
   const program = [process.execPath, '-C', '@virtwire/source', main];
   const args = [privateDir, path.join(directory, 'resolv.conf'), JSON.stringify(vmi)];
+  const readable = ['--mount', 'sh', READABLE_CHECKOUT, path.join(directory, 'checkout')];
   const { child } = pod.run(() => ({
-    child: spawn(SET_RIGHTS, [...drop, ...keep, ...program, ...args], {
-      cwd: ROOT,
+    child: spawn('unshare', [...readable, SET_RIGHTS, ...drop, ...keep, ...program, ...args], {
       stdio: ['pipe', 'pipe', 'inherit'],
     }),
   }));

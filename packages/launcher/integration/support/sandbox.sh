@@ -6,27 +6,8 @@
 set -eu
 root=$1
 shift
-
-as_qemu() { setpriv --reuid 107 --regid 107 --clear-groups "$@"; }
-
-# A checkout below a directory that only root may enter, as /root, stays at its place, and the pod's user may enter.
-show_checkout() {
-  checkout=$(cd "$(dirname "$0")/../../../.." && pwd)
-  as_qemu test -x "$checkout" && return 0
-  mkdir "$root/checkout"
-  mount --bind "$checkout" "$root/checkout"
-  closed='' rest=$checkout
-  while as_qemu test -x "${closed:-/}" && [ "$closed" != "$checkout" ]; do
-    rest=${rest#/}
-    closed=$closed/${rest%%/*} rest=${rest#"${rest%%/*}"}
-  done
-  mount -t tmpfs -o mode=755 tmpfs "$closed"
-  mkdir -p "$checkout"
-  mount --move "$root/checkout" "$checkout"
-}
-
 mount --make-rprivate /
-show_checkout
+sh "$(dirname "$0")/readable-checkout.sh" "$root/checkout" true
 mount -t tmpfs tmpfs /run
 for dir in kubevirt kubevirt-private kubevirt-ephemeral-disks kubevirt-hooks kubevirt-plugin libvirt; do
   mkdir -p "/run/$dir" "$root/$dir"

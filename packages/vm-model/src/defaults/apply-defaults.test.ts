@@ -49,6 +49,21 @@ describe('rules that no recorded case shows', () => {
     expect(defaulted(vmiWith({ devices: { autoattachPodInterface: false } }), { network }).networks).toBeUndefined();
   });
 
+  test("a cluster's machine type is that of every architecture, and goes before those of each", () => {
+    const architectureConfiguration = { amd64: { machineType: 'pc-q35-9.0' }, arm64: { machineType: 'virt-9.0' } };
+    const machineOn = (architecture: string, configuration: KubeVirtConfiguration): unknown =>
+      defaulted(vmiWith({}, { architecture }), configuration).domain.machine?.type;
+    expect(machineOn('arm64', { architectureConfiguration })).toBe('virt-9.0');
+    expect(machineOn('s390x', { architectureConfiguration })).toBe('s390-ccw-virtio');
+    expect(machineOn('amd64', { machineType: 'q35', architectureConfiguration })).toBe('q35');
+    expect(machineOn('arm64', { machineType: 'pc' })).toBe('pc');
+  });
+
+  test('a cluster may name the architecture of VMIs that name none', () => {
+    const spec = defaulted(vmiWith({}), { architectureConfiguration: { defaultArchitecture: 'arm64' } });
+    expect([spec.architecture, spec.domain.machine?.type]).toEqual(['arm64', 'virt']);
+  });
+
   test('an empty bus or tray of a disk is as good as none', () => {
     const disks = [
       { name: 'a', disk: { bus: '' as never } },

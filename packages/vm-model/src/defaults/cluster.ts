@@ -62,7 +62,7 @@ export function clusterDefaults(
 ): ClusterDefaults {
   const { liveUpdateConfiguration: live, network } = configuration;
   return {
-    architecture,
+    architecture: defaultArchitecture(configuration) ?? architecture,
     machineTypes: machineTypes(configuration),
     cpuModel: configuration.cpuModel ?? '',
     cpuRequest: configuration.cpuRequest ?? DEFAULT_CPU_REQUEST,
@@ -78,13 +78,18 @@ export function clusterDefaults(
   };
 }
 
-function machineTypes(configuration: KubeVirtConfiguration): Record<string, string> {
+/** A machine type for the whole cluster goes before those of the architectures. */
+function machineTypes({ machineType, architectureConfiguration }: KubeVirtConfiguration): Record<string, string> {
   const types: Record<string, string> = { ...DEFAULT_MACHINES };
-  if (configuration.machineType !== undefined && configuration.machineType !== '') {
-    types['amd64'] = configuration.machineType;
+  for (const [architecture, value] of Object.entries(architectureConfiguration ?? {})) {
+    if (typeof value === 'object' && value.machineType) types[architecture] = value.machineType;
   }
-  for (const [architecture, value] of Object.entries(configuration.architectureConfiguration ?? {})) {
-    if (typeof value === 'object' && value.machineType !== undefined) types[architecture] = value.machineType;
-  }
-  return types;
+  if (!machineType) return types;
+  return Object.fromEntries(Object.keys(types).map((architecture) => [architecture, machineType]));
+}
+
+/** The architecture of VMIs that name none, where the cluster says it. */
+function defaultArchitecture({ architectureConfiguration }: KubeVirtConfiguration): string | undefined {
+  const named = architectureConfiguration?.['defaultArchitecture'];
+  return typeof named === 'string' && named !== '' ? named : undefined;
 }

@@ -25,7 +25,7 @@ async function play(
   return { ...result, made: world.runs.map(({ exec }) => exec) };
 }
 
-const calls = ({ steps }: VectorResult): readonly unknown[] =>
+const calls = ({ steps }: Pick<VectorResult, 'steps'>): readonly unknown[] =>
   steps.flatMap(({ trace }) => trace.flatMap(({ libvirt }) => (libvirt === undefined ? [] : [libvirt])));
 
 test.each([
@@ -153,4 +153,17 @@ test.each(['{nope', '{"return":5}', '{"return":""}', '{}'])(
 test('a migration without a link to refresh is finalized also where its domain cannot be looked up just now', async () => {
   const { steps } = await play('finalize-nothing', { answers: { LookupDomainByName: [REFUSED] } });
   expect(steps.map(({ error }) => error)).toEqual([undefined]);
+});
+
+test('a domain whose definition broke off is defined anew when it turns out that it does not start', async () => {
+  const steps = [1, 2, 3].map(() => ({ rpc: 'SyncVirtualMachine' }));
+  const answers = { DomainDefineXML: [{}, REFUSED], CreateWithFlags: [REFUSED] };
+  const result = await play('define-masquerade', { answers, steps });
+  const refused = "LibvirtError(Code=38, Domain=10, Message='refused')";
+  expect(result.steps.map(({ error }) => error)).toEqual([refused, refused, undefined]);
+  const changing = new Set<unknown>(['DomainDefineXML', 'CreateWithFlags']);
+  const [first, second, third] = result.steps.map((step) => calls({ steps: [step] }).filter((c) => changing.has(c)));
+  expect([first, second]).toEqual([['DomainDefineXML', 'DomainDefineXML'], ['CreateWithFlags']]);
+  expect(third).toEqual(['DomainDefineXML', 'DomainDefineXML', 'CreateWithFlags']);
+  expect(result.aliases).toEqual({ tap0: 'default' });
 });

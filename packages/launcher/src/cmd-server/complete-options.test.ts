@@ -48,3 +48,13 @@ test('the topology of the wire becomes that of the conversion', () => {
   const [cell] = completeOptions(vmi, options).topology?.numaCells ?? [];
   expect(cell).toMatchObject({ id: 1, cpus: [{ id: 4, siblings: [4, 5] }] });
 });
+
+test('everything else that a handler sends reaches the conversion as it is', () => {
+  const sent = {
+    VirtualMachineSMBios: { manufacturer: 'm', product: 'p', version: 'v', sku: 's', family: 'f' },
+    PreallocatedVolumes: ['a', 'b'],
+    clusterConfig: { ExpandDisksEnabled: true, BochsDisplayForEFIGuests: true },
+    GraceHostDeviceAliases: ['gpu'],
+  };
+  expect(completeOptions(vmi, cmdV1.VirtualMachineOptions.fromPartial(sent))).toMatchObject(sent);
+});

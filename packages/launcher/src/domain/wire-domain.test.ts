@@ -72,6 +72,7 @@ describe('an ACPI table', () => {
 
   test('is an array once another handler has come', () => {
     expect(tableOf(old, [table], ['grpc-go/1.65.0', {}], ['grpc-go/1.75.1', {}])).toEqual([table]);
+    expect(tableOf(old, [table], ['grpc-go/1.65.0', {}], ['another handler', {}])).toEqual([table]);
   });
 
   test('is an array for others, and for two tables', () => {

@@ -116,3 +116,16 @@ test('while one event is held up, the agent poller waits before it fills memory,
   expect(accepted).toBe(AGENT_QUEUE_LIMIT + 5);
   expect(processed.length).toBe(1 + AGENT_QUEUE_LIMIT + 5);
 });
+
+test('what libvirt told goes before what the agent told, which needs the domain that it is about', async () => {
+  const held = Promise.withResolvers<undefined>();
+  const { loop, clock, processed } = start(held.promise.then(() => undefined));
+  loop.push(resumed);
+  await clock.settle();
+  void loop.pushAgent({});
+  loop.push(crashed);
+  held.resolve(undefined);
+  await clock.settle();
+  await clock.settle();
+  expect(processed).toEqual([resumed, crashed, undefined]);
+});

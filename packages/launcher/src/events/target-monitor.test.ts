@@ -82,3 +82,17 @@ test('a look that fails once does not end a migration whose job is there at the 
   await clock.advance(6_500);
   expect(ended()).toBeUndefined();
 });
+
+test('an end that is known already stays', async () => {
+  const clock = createFakeClock(60_000);
+  const metadata = createMetadataCache();
+  metadata.migration.store({ UID: 'm', EndTimestamp: '1970-01-01T00:00:07Z' });
+  const libvirt: Ports = {
+    lookupDomainByName: () => Promise.resolve(DOMAIN),
+    getJobInfo: () => Promise.resolve({ type: 0 }),
+    getJobStats: () => Promise.resolve(incoming(4)),
+  };
+  createTargetMonitor(libvirt, metadata, clock, log).start('ns_vm');
+  await clock.settle();
+  expect(metadata.migration.load()?.EndTimestamp).toBe('1970-01-01T00:00:07Z');
+});

@@ -85,7 +85,32 @@ function world(changes: Changes = {}) {
   };
 }
 
+/** A VMI with more in its status than the migration's own UID. */
+function vmiWith(status: object): Vmi {
+  const vmi = vmiOf();
+  return parseVmiJson(JSON.stringify({ ...vmi, status: { ...vmi.status, ...status } }));
+}
+
 describe('a migration', () => {
+  test('between clusters goes by the UID that its source knows it by', async () => {
+    const { source, clock, result } = world();
+    const migrationState = { migrationUid: 'here', sourceState: { migrationUID: 'there' } };
+    source.migrate(vmiWith({ migrationState }), options(), log);
+    await clock.settle();
+    expect(result()).toMatchObject({ UID: 'there' });
+  });
+
+  test('waits for a backup that runs, and for no other', async () => {
+    const { source, clock, calls } = world();
+    const backup = (backupStatus: object): Vmi => vmiWith({ changedBlockTracking: { backupStatus } });
+    const running = backup({ backupName: 'b', completed: false });
+    const words = 'cannot migrate VMI until backup b is completed';
+    expect(() => source.migrate(running, options(), log)).toThrow(words);
+    source.migrate(backup({ backupName: 'b', completed: true }), options(), log);
+    await clock.settle();
+    expect(calls).toEqual(['migrate']);
+  });
+
   test('FM-8.1 that is asked for twice runs once', async () => {
     const { source, clock, calls } = world();
     source.migrate(vmiOf(), options(), log);

@@ -1,3 +1,4 @@
+import { cmdV1 } from '@virtwire/shared-proto';
 import { expect, test } from 'vitest';
 import { createRawAgentData } from '../agent/raw-data.ts';
 import { createAgentStore } from '../agent/store.ts';
@@ -19,7 +20,7 @@ test('a dirty rate that libvirt measured and does not tell is refused with the w
   });
   const words = 'Dirty rate MegabytesPerSecondSet is false';
   await expect(handlers.getDomainDirtyRateStats()).rejects.toThrow(words);
-  expect(await handlers.getVMStats({ dirtyRate: {} })).toEqual({
+  expect(await handlers.getVMStats(cmdV1.VMStatsRequest.fromPartial({ dirtyRate: {} }))).toEqual({
     response: { success: false, message: `dirty rate stats: ${words}` },
     dirtyRateStats: { response: { success: false, message: words } },
   });

@@ -1,132 +1,33 @@
 import { execFileSync, spawn } from 'node:child_process';
-import { chownSync, copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
 import { unwrap } from '@virtwire/shared-proto';
-import type { CmdClient } from '@virtwire/shared-proto';
-import type { BackupMetadata, Vmi } from '@virtwire/vm-model';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createCertificates, exportOptions } from './support/export-server.ts';
-import { createVmi, hasGuest, provideKernel, requestOf } from './support/guest.ts';
+import { hasGuest } from './support/guest.ts';
 import type { LauncherPod } from './support/sandbox.ts';
-import { eventually, startLauncherPod } from './support/sandbox.ts';
+import { eventually } from './support/sandbox.ts';
+import {
+  backupStart as start,
+  checkpointOf,
+  imageOf,
+  nbdSocketOf,
+  overlayOf,
+  provideFile,
+  qemuImg,
+  TRACKED_VMI as vmi,
+  TrackedMachine,
+} from './support/tracked-machine.ts';
 
-const UID = '7a1b2c3d-0000-4000-8000-000000000021';
-const FLAGS = ['--name', 'vm1', '--namespace', 'default', '--uid', UID];
-const QEMU_UID = 107;
 const DISK_BYTES = 64 * 1024 * 1024;
-const TARGET = '/var/run/kubevirt/backups';
+const QEMU_UID = 107;
 const PATIENT = { timeoutMs: 60_000 };
-
-const bare = createVmi({ name: 'vm1', uid: UID, withGuest: true });
-
-function trackedVmi(state: 'Initializing' | 'Enabled'): Vmi {
-  const { domain } = bare.spec;
-  const disks = [{ name: 'data', disk: { bus: 'virtio' as const } }];
-  return {
-    ...bare,
-    spec: {
-      ...bare.spec,
-      domain: { ...domain, devices: { ...domain.devices, disks } },
-      volumes: [{ name: 'data', persistentVolumeClaim: { claimName: 'data' } }],
-    },
-    status: { ...bare.status, changedBlockTracking: { state } },
-  };
-}
-
-const enabled = trackedVmi('Enabled');
-const { vmi } = requestOf(enabled);
 
 /** An extent as the export server of the test writes it down. */
 interface Extent {
   readonly offset: number;
   readonly length: number;
   readonly description: string;
-}
-
-/** Files of the pod that outlive its VM. */
-const imageOf = (pod: LauncherPod): string => join(pod.root, 'kubevirt-private/vmi-disks/data/disk.img');
-const overlayOf = (pod: LauncherPod): string => join(pod.root, 'kubevirt-private/libvirt/qemu/cbt/data.qcow2');
-
-const nbdSocketOf = (pod: LauncherPod): string => join(pod.shareDir, 'sockets/backup-nbd-sock');
-
-/** Makes a directory of the launcher's user. */
-function provideDirectory(path: string): void {
-  if (existsSync(path)) return;
-  provideDirectory(dirname(path));
-  mkdirSync(path);
-  chownSync(path, QEMU_UID, QEMU_UID);
-}
-
-function provideFile(path: string, make: () => void): void {
-  provideDirectory(dirname(path));
-  make();
-  chownSync(path, QEMU_UID, QEMU_UID);
-}
-
-function qemuImg(...args: readonly string[]): void {
-  execFileSync('/usr/bin/qemu-img', args, { stdio: ['ignore', 'ignore', 'pipe'] });
-}
-
-class Machine implements AsyncDisposable {
-  readonly pod: LauncherPod;
-  readonly client: CmdClient;
-
-  private constructor(pod: LauncherPod, client: CmdClient) {
-    this.pod = pod;
-    this.client = client;
-  }
-
-  /** Boots a guest on the disk that `provide` puts there. */
-  static async start(provide: (pod: LauncherPod) => void, state: 'Initializing' | 'Enabled'): Promise<Machine> {
-    const pod = await startLauncherPod(FLAGS);
-    try {
-      provideKernel(pod);
-      provide(pod);
-      provideDirectory(join(pod.shareDir, 'backups'));
-      await pod.ear.open();
-      await pod.waitUntilReady();
-      const machine = new Machine(pod, await pod.connect());
-      unwrap(await machine.client.syncVirtualMachine(requestOf(trackedVmi(state)), PATIENT));
-      await pod.waitForLog('GuestAgentLifecycle event state 1 with reason 2 received');
-      return machine;
-    } catch (caught) {
-      await pod[Symbol.asyncDispose]();
-      throw caught;
-    }
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.client.close();
-    await this.pod[Symbol.asyncDispose]();
-  }
-
-  /** Writes noise into the guest's disk. */
-  async scribble(mib: number, seekMib: number): Promise<void> {
-    const command = `dd if=/dev/urandom of=/dev/vda bs=1M count=${mib} seek=${seekMib} conv=notrunc,fsync`;
-    const ask = { domainName: 'default_vm1', Command: '/bin/sh', Args: ['-c', command], timeoutSeconds: 30 };
-    expect(unwrap(await this.client.exec(ask, PATIENT)).exitCode).toBe(0);
-  }
-
-  request(options: Readonly<Record<string, unknown>>) {
-    return this.client.backupVirtualMachine({ vmi, options: Buffer.from(JSON.stringify(options)) }, PATIENT);
-  }
-
-  ended(name: string): Promise<BackupMetadata> {
-    const metadata = () => this.pod.ear.domains.map(({ domain }) => domain.Spec.Metadata.KubeVirt.Backup);
-    return eventually(`the end of ${name}`, () => metadata().find((b) => b?.Name === name && b.Completed === true));
-  }
-
-  /** The image that a push backup left. */
-  pushed(name: string, checkpoint: string): string {
-    return join(this.pod.shareDir, 'backups/vm1', checkpoint, `${name}-data.qcow2`);
-  }
-
-  /** What an image holds, whatever its format, as raw bytes. */
-  bytesOf(image: string): Buffer {
-    const raw = join(this.pod.root, 'restored.img');
-    qemuImg('convert', '-O', 'raw', image, raw);
-    return readFileSync(raw);
-  }
 }
 
 /** Runs an export server in the pod's network, which has no way out. */
@@ -143,23 +44,16 @@ async function startExportServer(pod: LauncherPod, dir: string, volume: string, 
   return { port, done, [Symbol.dispose]: () => void child.kill('SIGKILL') };
 }
 
-const start = (name: string, second: number) => ({
-  ...{ cmd: 'Start', mode: 'Push', backupName: name, targetPath: TARGET },
-  backupStartTime: `2026-01-01T00:00:${String(second).padStart(2, '0')}Z`,
-});
-const checkpointOf = (name: string, second: number): string =>
-  `${name}-2026-01-01_00-00-${String(second).padStart(2, '0')}`;
-
 describe.runIf(hasGuest)('backups of a running guest (scripts/guest/build.sh)', { timeout: 240_000 }, () => {
-  let machine: Machine;
-  const started: { machine?: Machine } = {};
+  let machine: TrackedMachine;
+  const started: { machine?: TrackedMachine } = {};
 
   beforeAll(async () => {
     const provide = (pod: LauncherPod): void =>
       provideFile(imageOf(pod), () => {
         execFileSync('/usr/bin/truncate', ['-s', String(DISK_BYTES), imageOf(pod)]);
       });
-    machine = await Machine.start(provide, 'Initializing');
+    machine = await TrackedMachine.start(provide, 'Initializing');
     started.machine = machine;
   }, 200_000);
 
@@ -283,7 +177,7 @@ describe.runIf(hasGuest)('backups of a running guest (scripts/guest/build.sh)', 
       provideFile(imageOf(pod), () => copyFileSync(imageOf(machine.pod), imageOf(pod)));
       provideFile(overlayOf(pod), () => copyFileSync(overlayOf(machine.pod), overlayOf(pod)));
     };
-    await using next = await Machine.start(provide, 'Enabled');
+    await using next = await TrackedMachine.start(provide, 'Enabled');
     await next.scribble(1, 30);
     const redefine = (name: string) => {
       const checkpoint = Buffer.from(JSON.stringify({ name, creationTime: '2026-01-01T00:00:10Z' }));

@@ -36,6 +36,7 @@ import { createLaunchSecurity } from './domain/launch-security.ts';
 import type { LibvirtPort } from './domain/libvirt-port.ts';
 import type { Lifecycle } from './domain/lifecycle.ts';
 import { createLifecycle } from './domain/lifecycle.ts';
+import type { MemoryDumper } from './domain/memory-dump.ts';
 import { createMemoryDumper } from './domain/memory-dump.ts';
 import { isMigrating } from './domain/migrating.ts';
 import { createMutex } from './domain/mutex.ts';
@@ -64,7 +65,9 @@ import type { MetadataCache } from './metadata/cache.ts';
 import { createMetadataCache } from './metadata/cache.ts';
 import type { MigrationParts, MigrationWorld } from './migration/parts.ts';
 import { createMigrationParts } from './migration/parts.ts';
+import type { MigrationSource } from './migration/source.ts';
 import type { TargetPreparation } from './migration/target.ts';
+import { settleLongWork } from './monitor/long-work.ts';
 import { createNudge } from './monitor/nudge.ts';
 import type { Nudge } from './monitor/nudge.ts';
 
@@ -121,6 +124,8 @@ export interface LauncherGraph {
   /** Whether the handler was told that the domain is deleted. */
   isDeleteTold(): boolean;
   isExitingEarly(): boolean;
+  /** Waits, when the VM has ended, until it is noted what became of all that it cut off. */
+  readonly settleWork: () => Promise<void>;
   /** Ends what works in the background. */
   stop(): void;
 }
@@ -240,6 +245,7 @@ function eventParts(
   metadata: MetadataCache,
   writer: DomainWriter,
   backups: BackupManager,
+  settleWork: () => Promise<void>,
   isMigrationSource: () => boolean,
 ) {
   const { libvirt, notify, clock, log, parseSpec } = deps;
@@ -253,6 +259,7 @@ function eventParts(
       log,
       parseSpec,
       renderDomain: (domain) => writer.render(domain),
+      settleWork,
       completeBackup: (domain, job) => backups.complete(domain, job),
       startTargetMonitor: (name) => {
         // A guest that its own outgoing migration pauses has not arrived.
@@ -267,12 +274,12 @@ function eventParts(
 function guestParts(
   deps: GraphDeps,
   flags: LauncherFlags,
-  freezer: Freezer,
+  parts: { freezer: Freezer; memoryDumper: MemoryDumper; sync: DomainSync<SyncOptions> },
   metadata: MetadataCache,
-  sync: DomainSync<SyncOptions>,
   vmi: VmiReference,
 ): CmdHandlers {
   const { libvirt, guestLibvirt, clock, log } = deps;
+  const { freezer, memoryDumper, sync } = parts;
   const sendK8sEvent = async (event: K8sEvent): Promise<void> => {
     const failure = await deps.notify.sendK8sEvent(renderK8sEvent(vmi, event));
     if (failure !== undefined) log.error({ reason: failure.error }, 'Could not send k8s event');
@@ -293,7 +300,7 @@ function guestParts(
     libvirt: guestLibvirt,
     reboot: { libvirt: rebooting, clock },
     freezer,
-    memoryDumper: createMemoryDumper({ libvirt: guestLibvirt, metadata, clock }),
+    memoryDumper,
     launchSecurity: createLaunchSecurity({ libvirt, firmwarePath: join(flags.ovmfPath, SEV_FIRMWARE) }),
     exec: { libvirt: guestLibvirt, clock },
     ping: { libvirt: shared, metadata, clock, log, areProbesPaused, sendK8sEvent },
@@ -306,6 +313,7 @@ function handlersOf(
   flags: LauncherFlags,
   parts: ReturnType<typeof domainParts> & {
     freezer: Freezer;
+    memoryDumper: MemoryDumper;
     backups: BackupManager;
     store: ReturnType<typeof createAgentStore>;
     metadata: MetadataCache;
@@ -315,7 +323,7 @@ function handlersOf(
   exitEarly: () => void,
 ): CmdHandlers {
   const { libvirt, guestLibvirt, clock, log, parseSpec } = deps;
-  const { lifecycle, sync, store: agent, metadata, writer, freezer, backups, migration, plugins } = parts;
+  const { lifecycle, sync, store: agent, metadata, writer, backups, migration, plugins } = parts;
   const aliases = () => sync.aliases();
   const stats = createDomainStats({
     ...{ libvirt, agent, aliases, clock },
@@ -329,7 +337,7 @@ function handlersOf(
     ...lifecycleHandlers({ sync, lifecycle, log, podName: deps.podName, exitEarly, writer, plugins }),
     ...queryHandlers({ libvirt, getDomain, agent, writer }),
     ...statsHandlers({ stats, dirtyRate, agentData, agent, isCollectorOn: flags.vmStatsCollector }),
-    ...guestParts(deps, flags, freezer, metadata, sync, vmi),
+    ...guestParts(deps, flags, parts, metadata, vmi),
     ...backupHandlers({ backups, checkpoints: { libvirt, parseSpec }, log }),
     ...liveUpdateParts(deps, parts),
     ...migrationHandlers({ migration, log, writer, plugins }),
@@ -387,9 +395,13 @@ export function createGraph(flags: LauncherFlags, paths: LauncherPaths, world: G
   const agent = agentParts(deps, flags, name, (shown) => loop.pushAgent(shown));
   const freezer = freezerOf(deps, paths, metadata);
   const backups = backupParts(deps, paths, metadata, freezer);
+  const { guestLibvirt, clock } = deps;
+  const memoryDumper = createMemoryDumper({ libvirt: guestLibvirt, metadata, clock });
+  const source = (): MigrationSource => domain.migration.source;
+  const settleWork = (): Promise<void> => settleLongWork({ clock, backups, memoryDumper, source });
   const loop: EventLoop = createEventLoop(
     {
-      processor: eventParts(deps, vmi, paths, metadata, writer, backups, () => domain.migration.source.isActive()),
+      processor: eventParts(deps, vmi, paths, metadata, writer, backups, settleWork, () => source().isActive()),
       metadata,
       clock: deps.clock,
       log: deps.log,
@@ -416,13 +428,14 @@ export function createGraph(flags: LauncherFlags, paths: LauncherPaths, world: G
     handlers: handlersOf(
       deps,
       flags,
-      { ...domain, freezer, backups, store: agent.store, metadata, writer },
+      { ...domain, freezer, memoryDumper, backups, store: agent.store, metadata, writer },
       vmi,
       ends.exitEarly,
     ),
     loop,
     ...domain,
     metadata,
+    settleWork,
     ...ends,
   };
 }

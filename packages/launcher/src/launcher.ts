@@ -182,7 +182,7 @@ async function watch(launcher: LauncherProcess, { graph }: Running): Promise<voi
     stopSignal,
   );
   ended.abort();
-  await graph.migration.settle();
+  await Promise.all([graph.migration.settle(), graph.settleWork()]);
   await launcher.sidecars?.shutdown();
   await waitForFinalNotification({ clock, log, isDeleteSent: graph.deleteSent, kill: () => killInTime(force) });
 }

@@ -7,11 +7,13 @@ import type { Clock } from '../config/clock.ts';
 import { findDomain } from '../domain/find-domain.ts';
 import type { Freezer } from '../domain/freeze.ts';
 import type { DomainRef, LibvirtPort, Params } from '../domain/libvirt-port.ts';
+import { isUnanswered } from '../domain/libvirt-port.ts';
 import { isMigrating } from '../domain/migrating.ts';
 import { LauncherError, textOf } from '../errors.ts';
 import { JOB_OPERATION } from '../events/domain-event.ts';
 import type { MetadataCache } from '../metadata/cache.ts';
 import { parseBlockNodes, QUERY_BLOCK_NODES } from './block-nodes.ts';
+import type { BackupOutcome } from './decide-backup.ts';
 import { decideOutcome, decideStart, findObstacle, JOB_TYPE } from './decide-backup.ts';
 import { checkpointNameOf, createBackupDocuments } from './documents.ts';
 import type { BackupExporter } from './exporter.ts';
@@ -49,7 +51,12 @@ export interface BackupManager {
   export(request: BackupExport, log: Logger): Promise<void>;
   /** Records how libvirt's job ended. @param domain undefined when libvirt does not know it any more. */
   complete(domain: DomainRef | undefined, job: Params): Promise<void>;
-  /** Finds out about a backup whose end may have been missed while libvirt could not be reached. */
+  /** The VM has ended, and with it the backup that runs: notes that it did not come to its own end. */
+  endWithVm(): void;
+  /**
+   * Finds out about a backup whose end may have been missed while libvirt could not be reached, and ends one of which
+   * nobody was told that it began.
+   */
   catchUp(name: string): Promise<void>;
 }
 
@@ -57,6 +64,12 @@ export interface BackupManager {
 export function createBackupManager(deps: BackupManagerDeps): BackupManager {
   return new LibvirtBackupManager(deps);
 }
+
+const isBackup = ({ params }: { readonly params: Params }): boolean =>
+  Number(params.get('operation') ?? 0) === JOB_OPERATION.backup;
+
+const isOpen = (backup: BackupMetadata | undefined): backup is BackupMetadata =>
+  (backup?.Name ?? '') !== '' && backup?.EndTimestamp === undefined;
 
 const THAW_FAILED = 'Failed to unfreeze filesystem after backup completion';
 
@@ -67,6 +80,12 @@ class LibvirtBackupManager implements BackupManager {
   #isStarting = false;
   /** Where the images of the last backup are. */
   #directory: string | undefined;
+  /** libvirt took the request to end the backup. */
+  #isAborted = false;
+  /** libvirt was lost when it was to begin a backup, and may have begun it. */
+  #mayHaveLeftover = false;
+  /** Such backups that were ended, and whose end libvirt has still to tell. */
+  #leftoverEnds = 0;
 
   constructor(deps: BackupManagerDeps) {
     this.#deps = deps;
@@ -85,6 +104,7 @@ class LibvirtBackupManager implements BackupManager {
     const { name: Name, startTime: StartTimestamp, skipQuiesce: SkipQuiesce, mode: Mode } = request;
     metadata.backup.store({ Name, StartTimestamp, SkipQuiesce, Mode });
     this.#isStarting = true;
+    this.#isAborted = false;
     try {
       await this.#begin(vmi, request, log);
       log.info('Backup started');
@@ -101,6 +121,7 @@ class LibvirtBackupManager implements BackupManager {
   async #begin(vmi: Vmi, request: BackupStart, log: Logger): Promise<void> {
     const { libvirt, parseSpec, nbdSocket } = this.#deps;
     const domain = await libvirt.lookupDomainByName(domainName(vmi.metadata.namespace, vmi.metadata.name));
+    await this.#endLeftover(domain);
     const { Devices } = parseSpec(await libvirt.getXml(domain, 0));
     const directory = join(request.targetPath, vmi.metadata.name, checkpointNameOf(request));
     try {
@@ -116,6 +137,7 @@ class LibvirtBackupManager implements BackupManager {
       this.#directory = directory;
       await this.#whileQuiet(vmi, request, log, () => libvirt.backupBegin(domain, backupXml, checkpointXml));
     } catch (caught) {
+      this.#mayHaveLeftover ||= isUnanswered(caught);
       log.error({ reason: caught }, 'failed to run backup, cleaning up backup directory');
       await rm(directory, { recursive: true, force: true }).catch((error: unknown) => {
         log.error({ reason: error }, 'failed to clean up backup directory');
@@ -162,6 +184,7 @@ class LibvirtBackupManager implements BackupManager {
       throw new LauncherError('BadRequest', `cannot abort backup, wrong operation or type: ${operation}, ${type}`);
     }
     await libvirt.abortJob(domain);
+    this.#isAborted = true;
     log.info('backup job abort initiated successfully');
   }
 
@@ -174,11 +197,16 @@ class LibvirtBackupManager implements BackupManager {
 
   async complete(domain: DomainRef | undefined, job: Params): Promise<void> {
     const { libvirt, metadata, log } = this.#deps;
+    if (this.#leftoverEnds > 0) {
+      this.#leftoverEnds--;
+      return;
+    }
     const ending = metadata.backup.load();
     if (ending === undefined) {
       log.warn('Received backup job completed event, but no active backup metadata found in cache. Ignoring event.');
       return;
     }
+    if (ending.EndTimestamp !== undefined) return;
     let type = Number(job.get('type') ?? 0);
     try {
       if (domain !== undefined) type = (await libvirt.getJobStats(domain, STATS_COMPLETED)).type;
@@ -190,15 +218,25 @@ class LibvirtBackupManager implements BackupManager {
     this.#finish(ending, type, typeof errorText === 'string' ? errorText : undefined);
   }
 
+  endWithVm(): void {
+    const { metadata, log } = this.#deps;
+    const running = metadata.backup.load();
+    if (!isOpen(running) || this.#isStarting) return;
+    log.info('The backup ends with its VM');
+    const outcome = decideOutcome(running.Mode, JOB_TYPE.cancelled, undefined);
+    // Whoever pulled and did not say that it was enough has not got everything.
+    const isCut = running.Mode === 'Pull' && !this.#isAborted;
+    this.#conclude(running, isCut ? { isFailed: true, message: 'the VM ended before its backup' } : outcome);
+  }
+
   async catchUp(name: string): Promise<void> {
     const { libvirt, metadata, log } = this.#deps;
+    this.#leftoverEnds = 0;
     const running = metadata.backup.load();
-    const isOpen = (running?.Name ?? '') !== '' && running?.EndTimestamp === undefined;
-    if (running === undefined || !isOpen || this.#isStarting) return;
+    if (this.#isStarting || !(isOpen(running) || this.#mayHaveLeftover)) return;
     try {
       const domain = await findDomain(libvirt, name);
-      const isBackup = ({ params }: { readonly params: Params }): boolean =>
-        Number(params.get('operation') ?? 0) === JOB_OPERATION.backup;
+      if (!isOpen(running)) return await this.#endLeftover(domain);
       if (domain !== undefined && isBackup(await libvirt.getJobStats(domain, STATS_RUNNING))) return;
       const last = domain === undefined ? undefined : await libvirt.getJobStats(domain, STATS_COMPLETED);
       const isKnown = last !== undefined && isBackup(last);
@@ -208,6 +246,22 @@ class LibvirtBackupManager implements BackupManager {
     } catch (caught) {
       log.error({ reason: caught }, 'Could not find out about the backup');
     }
+  }
+
+  /** A backup of which the handler heard that it could not begin would stand in the way of all others. */
+  async #endLeftover(domain: DomainRef | undefined): Promise<void> {
+    const { libvirt, clock, log } = this.#deps;
+    if (!this.#mayHaveLeftover) return;
+    const isLeft = async (): Promise<boolean> =>
+      domain !== undefined && isBackup(await libvirt.getJobStats(domain, STATS_RUNNING));
+    if (domain !== undefined && (await isLeft())) {
+      log.warn('A backup runs whose beginning libvirt could not tell, ending it');
+      await libvirt.abortJob(domain);
+      this.#leftoverEnds++;
+      const giveUpAtMs = clock.now() + RELEASE_LIMIT_MS;
+      while ((await isLeft()) && clock.now() < giveUpAtMs) await clock.sleep(RELEASE_POLL_MS);
+    }
+    this.#mayHaveLeftover = false;
   }
 
   /**
@@ -231,12 +285,16 @@ class LibvirtBackupManager implements BackupManager {
   }
 
   #finish(ending: BackupMetadata, jobType: number, errorText: string | undefined): void {
-    const { exporter, metadata, clock, log } = this.#deps;
-    exporter.stop();
+    const { log } = this.#deps;
     if (jobType === JOB_TYPE.completed) log.info('Backup has been completed successfully');
     if (jobType === JOB_TYPE.cancelled) log.info('Backup has been aborted');
     if (jobType === JOB_TYPE.failed) log.info('Backup has failed');
-    const { isFailed, message } = decideOutcome(ending.Mode, jobType, errorText);
+    this.#conclude(ending, decideOutcome(ending.Mode, jobType, errorText));
+  }
+
+  #conclude(ending: BackupMetadata, { isFailed, message }: BackupOutcome): void {
+    const { exporter, metadata, clock, log } = this.#deps;
+    exporter.stop();
     if (metadata.backup.load()?.Name !== ending.Name) {
       log.warn('Backup metadata changed or was cleared before update could complete.');
       return;

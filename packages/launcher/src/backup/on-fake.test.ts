@@ -22,15 +22,21 @@ const options = (more: Readonly<Record<string, unknown>> = {}): Buffer =>
     }),
   );
 
+function trackedRequest({ vmi }: LauncherOnFake): ReturnType<typeof vmiRequest>['vmi'] {
+  const status = { ...vmi.status, changedBlockTracking: { state: 'Enabled' } };
+  return vmiRequest(renderVmiJson({ ...vmi, status })).vmi;
+}
+
 /** A launcher whose VM runs, with a backup that ends when the test says so. */
-async function startBackup(): Promise<LauncherOnFake & { readonly vmiWire: ReturnType<typeof vmiRequest>['vmi'] }> {
+async function startBackup(
+  more: Readonly<Record<string, unknown>> = {},
+): Promise<LauncherOnFake & { readonly vmiWire: ReturnType<typeof trackedRequest> }> {
   const launcher = await startLauncherOnFake();
   launcher.startQemu();
   unwrap(await launcher.client.syncVirtualMachine(launcher.request));
   launcher.daemon.domain(launcher.domainName).behaviour = { jobDurationMs: 'untilLever' };
-  const status = { ...launcher.vmi.status, changedBlockTracking: { state: 'Enabled' } };
-  const { vmi: vmiWire } = vmiRequest(renderVmiJson({ ...launcher.vmi, status }));
-  unwrap(await launcher.client.backupVirtualMachine({ vmi: vmiWire, options: options() }));
+  const vmiWire = trackedRequest(launcher);
+  unwrap(await launcher.client.backupVirtualMachine({ vmi: vmiWire, options: options(more) }));
   return { ...launcher, vmiWire };
 }
 
@@ -77,3 +83,41 @@ test('a backup that ended while libvirt could not be reached is told as soon as 
   expect(type).toBe('MODIFIED');
   expect(backup.Failed ?? false).toBe(false);
 });
+
+test('a backup of which libvirt could not tell that it began is ended, and the next may begin', async () => {
+  await using launcher = await startLauncherOnFake();
+  const { client, daemon, domainName } = launcher;
+  launcher.startQemu();
+  unwrap(await client.syncVirtualMachine(launcher.request));
+  daemon.domain(domainName).behaviour = { jobDurationMs: 'untilLever' };
+  daemon.faults.add({ kind: 'cut', when: 'after' }, { procedure: 'DOMAIN_BACKUP_BEGIN' });
+  const vmiWire = trackedRequest(launcher);
+  const failed = await client.backupVirtualMachine({ vmi: vmiWire, options: options({ mode: 'Pull' }) });
+  expect(failed.ok).toBe(false);
+  await eventually('its end', () => daemon.callsOf('DOMAIN_ABORT_JOB').length === 1);
+  await eventually('word of it', () =>
+    launcher.lines.some(({ msg }) => String(msg).startsWith('Domain Job Completed')),
+  );
+  unwrap(await client.backupVirtualMachine({ vmi: vmiWire, options: options({ backupName: 'b2' }) }));
+  daemon.domain(domainName).job?.complete();
+  const { backup } = await endOf(launcher);
+  expect(backup).toMatchObject({ Name: 'b2', Completed: true });
+  expect(backup.Failed ?? false).toBe(false);
+  const told = launcher.events.map(({ domain }) => domain.Spec.Metadata.KubeVirt.Backup);
+  expect(told.filter((one) => one?.Completed === true).every((one) => one?.Name === 'b2')).toBe(true);
+});
+
+test.each([
+  ['Push', 'backup aborted'],
+  ['Pull', 'the VM ended before its backup'],
+])(
+  'FM-9.5 whoever hears that the VM has ended hears in the same event that its %s backup failed',
+  async (mode, why) => {
+    await using launcher = await startBackup({ mode });
+    launcher.daemon.domain(launcher.domainName).killQemu();
+    const off = await eventually('Shutoff', () =>
+      launcher.events.find(({ domain }) => domain.Status.Reason === 'Crashed'),
+    );
+    expect(off.domain.Spec.Metadata.KubeVirt.Backup).toMatchObject({ Completed: true, Failed: true, BackupMsg: why });
+  },
+);

@@ -22,6 +22,8 @@ export interface LauncherPaths {
   /** Socket directory of the libvirt daemon; which file in it depends on the daemon. */
   readonly libvirtRunDir: string;
   readonly qemuPidFile: string;
+  /** What the libvirt daemon notes of the running domain, for its successor. */
+  readonly domainStatusFile: string;
   readonly qemuLogFile: string;
   /** State of emulated TPMs. */
   readonly tpmStateDir: string;
@@ -33,6 +35,7 @@ export function launcherPaths(flags: LauncherFlags): LauncherPaths {
   const vmiDir = join(flags.privateDir, flags.uid);
   const domain = domainName(flags.namespace, flags.name);
   const nonroot = flags.runAsNonroot;
+  const runFiles = join(flags.libvirtRunDir, 'qemu', ...(nonroot ? ['run'] : []), domain);
   return {
     socketsDir,
     initSocket: join(socketsDir, 'launcher-init-sock'),
@@ -46,7 +49,8 @@ export function launcherPaths(flags: LauncherFlags): LauncherPaths {
     virtlogdConf: join(flags.libvirtRunDir, 'virtlogd.conf'),
     qemuConf: nonroot ? join(flags.privateDir, 'libvirt', 'qemu.conf') : join(flags.libvirtEtcDir, 'qemu.conf'),
     libvirtRunDir: flags.libvirtRunDir,
-    qemuPidFile: join(flags.libvirtRunDir, 'qemu', ...(nonroot ? ['run'] : []), `${domain}.pid`),
+    qemuPidFile: `${runFiles}.pid`,
+    domainStatusFile: `${runFiles}.xml`,
     qemuLogFile: nonroot
       ? join(flags.privateDir, 'libvirt', 'qemu', 'log', `${domain}.log`)
       : join('/var/log/libvirt/qemu', `${domain}.log`),

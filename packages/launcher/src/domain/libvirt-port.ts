@@ -146,18 +146,26 @@ export class LibvirtCallError extends Error {
   readonly domain: number;
   /** libvirt's own text; `message` is the form in which Go's binding prints the whole error. */
   readonly text: string;
+  /** libvirt was lost before it answered: what was asked of it may have happened, or may go on. */
+  readonly isUnanswered: boolean;
 
-  constructor(code: number, domain: number, text: string, options?: ErrorOptions) {
+  constructor(code: number, domain: number, text: string, options: ErrorOptions & { isUnanswered?: boolean } = {}) {
     super(`virError(Code=${code}, Domain=${domain}, Message='${text}')`, options);
     this.code = code;
     this.domain = domain;
     this.text = text;
+    this.isUnanswered = options.isUnanswered ?? false;
   }
 }
 
 /** True when libvirt said exactly this. */
 export function isLibvirtCode(caught: unknown, code: number): boolean {
   return caught instanceof LibvirtCallError && caught.code === code;
+}
+
+/** True when it is not known whether libvirt has done what failed. */
+export function isUnanswered(caught: unknown): boolean {
+  return caught instanceof LibvirtCallError && caught.isUnanswered;
 }
 
 /** True when libvirt says that the domain does not exist. */

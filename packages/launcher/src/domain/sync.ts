@@ -7,6 +7,7 @@ import type { IommuDescriptor } from '../iommu/iommu-descriptor.ts';
 import type { MetadataCache } from '../metadata/cache.ts';
 import { decideStartMode, decideSync } from './decide-sync.ts';
 import type { DomainDefiner } from './define.ts';
+import { isDumping } from './dumping.ts';
 import { findDomain } from './find-domain.ts';
 import { gracePeriodOf } from './grace-period.ts';
 import { aliasesOf } from './hotplug-ports.ts';
@@ -83,8 +84,6 @@ class LibvirtDomainSync<O> implements DomainSync<O> {
   readonly #sizes: DiskSizes = new Map();
   #calls = 0;
   #lastError: string | undefined;
-  /** One that broke off leaves a domain with places for devices that are none; KubeVirt would try to start it for ever. */
-  #definition: 'whole' | 'brokenOff' | 'unfit' = 'whole';
 
   constructor(deps: SyncDeps<O>) {
     this.#deps = deps;
@@ -120,8 +119,7 @@ class LibvirtDomainSync<O> implements DomainSync<O> {
   async #syncOnce(vmi: Vmi, options: O | undefined, log: Logger): Promise<void> {
     const wanted = await this.#convert(vmi, options, log);
     const found = await findDomain(this.#deps.libvirt, domainName(vmi.metadata.namespace, vmi.metadata.name));
-    const isFit = found !== undefined && this.#definition !== 'unfit';
-    const ref = isFit ? found : await this.#define(vmi, wanted, options, log);
+    const ref = found ?? (await this.#define(vmi, wanted, options, log));
     await this.#bringUp(vmi, ref, log);
     await this.#update(vmi, ref, wanted, options, log);
   }
@@ -138,9 +136,7 @@ class LibvirtDomainSync<O> implements DomainSync<O> {
   async #define(vmi: Vmi, spec: DomainSpec, options: O | undefined, log: Logger): Promise<DomainRef> {
     const { metadata, definer } = this.#deps;
     const prepared = await this.#prepare(vmi, spec, options, log);
-    this.#definition = 'brokenOff';
     const ref = await spanned(log, 'define domain', definer.define(vmi, prepared, log));
-    this.#definition = 'whole';
     metadata.gracePeriod.set({ ...metadata.gracePeriod.load(), DeletionGracePeriodSeconds: gracePeriodOf(vmi) });
     log.info('Domain defined.');
     return ref;
@@ -157,9 +153,11 @@ class LibvirtDomainSync<O> implements DomainSync<O> {
   }
 
   async #bringUp(vmi: Vmi, ref: DomainRef, log: Logger): Promise<void> {
-    const { state } = await this.#deps.libvirt.getState(ref);
-    const isPausedByRequest = this.#deps.paused.has(vmi.metadata.uid);
-    const due = decideSync({ state, phase: vmi.status?.phase, isPausedByRequest });
+    const { libvirt, paused, metadata } = this.#deps;
+    const { state, reason } = await libvirt.getState(ref);
+    const isPausedByRequest = paused.has(vmi.metadata.uid);
+    const phase = vmi.status?.phase;
+    const due = decideSync({ state, reason, phase, isPausedByRequest, isDumping: isDumping(metadata) });
     if (due === 'start') await this.#start(vmi, ref, log);
     if (due === 'resume') await this.#resume(ref, log);
   }
@@ -173,7 +171,6 @@ class LibvirtDomainSync<O> implements DomainSync<O> {
       await spanned(log, 'start QEMU', libvirt.create(ref, flags));
     } catch (caught) {
       log.error({ reason: caught }, `Failed to start VirtualMachineInstance with flags ${flags}.`);
-      if (this.#definition === 'brokenOff') this.#definition = 'unfit';
       throw caught;
     }
     log.info('Domain started.');

@@ -5,6 +5,7 @@ import type { Clock } from '../config/clock.ts';
 import { findDomain } from '../domain/find-domain.ts';
 import type { DomainRef, DomainStateReason, LibvirtPort, Params } from '../domain/libvirt-port.ts';
 import { isLibvirtCode, isNoDomain, LIBVIRT_ERROR } from '../domain/libvirt-port.ts';
+import { DOMAIN_STATE } from '../domain/state.ts';
 import type { MetadataCache } from '../metadata/cache.ts';
 import type { ObservedDomain } from './decide-event.ts';
 import { applyObserved, decideEventType, endsBackup, isPausedForIoError, startsTargetMonitor } from './decide-event.ts';
@@ -26,6 +27,8 @@ export interface EventProcessorDeps {
   readonly log: Logger;
   readonly parseSpec: (xml: string) => DomainSpec;
   readonly renderDomain: (domain: Domain) => string;
+  /** The VM has ended: resolves, after some seconds at most, when it is noted what became of all that it cut off. */
+  readonly settleWork: () => Promise<void>;
   /** A backup has ended: notes how. */
   readonly completeBackup: (domain: DomainRef | undefined, job: Params) => Promise<void>;
   /** An incoming migration may have ended: watches it in the background and stamps its end. */
@@ -104,6 +107,8 @@ class DomainEventProcessor implements EventProcessor {
       log.error({ reason: caught }, 'Could not fetch the Domain.');
       return undefined;
     }
+    // Whoever hears of the end may delete the domain at once, and nothing more could be told of it then.
+    if (observed.state?.state === DOMAIN_STATE.shutoff) await this.#deps.settleWork();
     const seen = applyObserved(start, observed, event, metadata.uid.load(), clock.now());
     this.#logState(seen);
     await this.#reportIoErrors(ref, observed);

@@ -11,7 +11,8 @@ const DUMP_LIMIT_MS = 6 * 3_600_000;
 /** libvirt's error as the launcher sees it; anything else unchanged. */
 function translate(caught: unknown): unknown {
   if (!isLibvirtError(caught)) return caught;
-  return new LibvirtCallError(caught.code, caught.domain, caught.message, { cause: caught });
+  const isUnanswered = caught.kind !== 'Daemon';
+  return new LibvirtCallError(caught.code, caught.domain, caught.message, { cause: caught, isUnanswered });
 }
 
 /** Typed parameters by name; of several with one name the first counts. */

@@ -9,7 +9,8 @@ import { detectLibvirtDaemon } from './detect.ts';
 import { installHookClient } from './install-hook.ts';
 import { decideLogFilters } from './log-filters.ts';
 import { parseLibvirtLine, renderForwarded } from './log-lines.ts';
-import type { Supervised } from './supervise.ts';
+import { healDomainStatus } from './heal-status.ts';
+import type { Supervised, SupervisedProgram } from './supervise.ts';
 import { superviseProgram } from './supervise.ts';
 
 /** The daemons of this launcher, running. */
@@ -76,11 +77,16 @@ export function startLibvirtDaemons(
     if (parsed !== undefined) deps.writeLine(renderForwarded(parsed));
   };
   const daemonEnv = environmentOf(flags, env);
-  const supervise = (name: string, path: string, conf: string): Supervised =>
-    superviseProgram({ name, path, args: ['-f', conf], env: daemonEnv, onLine }, deps.clock, deps.log);
+  const programOf = (name: string, path: string, conf: string): SupervisedProgram => ({
+    ...{ name, path, args: ['-f', conf], env: daemonEnv, onLine },
+  });
+  const supervise = (program: SupervisedProgram): Supervised => superviseProgram(program, deps.clock, deps.log);
+  const beforeRestart = (): Promise<void> => healDomainStatus(paths.domainStatusFile, deps.log);
   const virtlogd =
-    found.virtlogdPath === undefined ? undefined : supervise('virtlogd', found.virtlogdPath, paths.virtlogdConf);
-  const daemon = supervise(found.name, found.path, paths.daemonConf);
+    found.virtlogdPath === undefined
+      ? undefined
+      : supervise(programOf('virtlogd', found.virtlogdPath, paths.virtlogdConf));
+  const daemon = supervise({ ...programOf(found.name, found.path, paths.daemonConf), beforeRestart });
   return {
     name: found.name,
     socketPath: join(flags.libvirtRunDir, found.socketName),

@@ -12,6 +12,8 @@ export interface SupervisedProgram {
   readonly env: NodeJS.ProcessEnv;
   /** Gets each line of its standard error. */
   readonly onLine: (line: string) => void;
+  /** What is due between its end and its next start. */
+  readonly beforeRestart?: () => Promise<void>;
 }
 
 /** A program under supervision. */
@@ -59,6 +61,7 @@ export function superviseProgram(program: SupervisedProgram, clock: Clock, log: 
       if (isStopping()) return;
       log.error(`${program.name} exited, restarting`);
       await clock.sleep(RESTART_AFTER_MS, stopping.signal);
+      await program.beforeRestart?.();
     }
   }
 

@@ -84,6 +84,8 @@ class LibvirtDomainSync<O> implements DomainSync<O> {
   readonly #sizes: DiskSizes = new Map();
   #calls = 0;
   #lastError: string | undefined;
+  /** One that broke off leaves a domain with places for devices that are none; KubeVirt would try to start it for ever. */
+  #definition: 'whole' | 'brokenOff' | 'unfit' = 'whole';
 
   constructor(deps: SyncDeps<O>) {
     this.#deps = deps;
@@ -119,7 +121,8 @@ class LibvirtDomainSync<O> implements DomainSync<O> {
   async #syncOnce(vmi: Vmi, options: O | undefined, log: Logger): Promise<void> {
     const wanted = await this.#convert(vmi, options, log);
     const found = await findDomain(this.#deps.libvirt, domainName(vmi.metadata.namespace, vmi.metadata.name));
-    const ref = found ?? (await this.#define(vmi, wanted, options, log));
+    const isFit = found !== undefined && this.#definition !== 'unfit';
+    const ref = isFit ? found : await this.#define(vmi, wanted, options, log);
     await this.#bringUp(vmi, ref, log);
     await this.#update(vmi, ref, wanted, options, log);
   }
@@ -136,7 +139,9 @@ class LibvirtDomainSync<O> implements DomainSync<O> {
   async #define(vmi: Vmi, spec: DomainSpec, options: O | undefined, log: Logger): Promise<DomainRef> {
     const { metadata, definer } = this.#deps;
     const prepared = await this.#prepare(vmi, spec, options, log);
+    this.#definition = 'brokenOff';
     const ref = await spanned(log, 'define domain', definer.define(vmi, prepared, log));
+    this.#definition = 'whole';
     metadata.gracePeriod.set({ ...metadata.gracePeriod.load(), DeletionGracePeriodSeconds: gracePeriodOf(vmi) });
     log.info('Domain defined.');
     return ref;
@@ -171,6 +176,7 @@ class LibvirtDomainSync<O> implements DomainSync<O> {
       await spanned(log, 'start QEMU', libvirt.create(ref, flags));
     } catch (caught) {
       log.error({ reason: caught }, `Failed to start VirtualMachineInstance with flags ${flags}.`);
+      if (this.#definition === 'brokenOff') this.#definition = 'unfit';
       throw caught;
     }
     log.info('Domain started.');

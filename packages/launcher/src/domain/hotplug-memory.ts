@@ -42,7 +42,7 @@ export async function updateMemory(
       const device = { ...live, Target: { ...live.Target, Requested: wanted.Target?.Requested } };
       await logged('updating', libvirt.updateDevice(domain, renderMemory(device), LIVE));
     }
-    log.debug(`hotplugging guest memory to ${quantityValue(vmi.spec.domain.memory?.guest)}`);
+    log.info(`hotplugging guest memory to ${quantityValue(vmi.spec.domain.memory?.guest)}`);
   });
 
   async function logged(doing: string, work: Promise<void>): Promise<void> {

@@ -247,6 +247,7 @@ export { parseJson, renderGoString, renderJson } from './json/lossless.ts';
 export { domainName, splitDomainName } from './names.ts';
 export { formatGoTime, parseDuration, parseTime, renderDuration, renderMicroTime, renderTime } from './time.ts';
 export { parseVmiJson, renderVmiJson } from './vmi/json.ts';
+export { unknownSpecFields } from './vmi/unknown-fields.ts';
 export { applyVmiDefaults } from './defaults/apply-defaults.ts';
 export { clusterDefaults } from './defaults/cluster.ts';
 export type { ClusterDefaults, KubeVirtConfiguration } from './defaults/cluster.ts';

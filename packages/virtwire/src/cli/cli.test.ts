@@ -1,9 +1,10 @@
 import { EventEmitter } from 'node:events';
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Vmi } from '@virtwire/vm-model';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { VmEvent } from '../state/event-files.ts';
 import { nodeLayout } from '../state/layout.ts';
 import { VmiFiles } from '../state/vmi-files.ts';
 import type { ConsoleInput } from './console.ts';
@@ -11,7 +12,7 @@ import { doctor } from './doctor-command.ts';
 import { renderAge, renderTable } from './output.ts';
 import type { Output } from './output.ts';
 import { runCli } from './program.ts';
-import { describeChange } from './progress.ts';
+import { createProgress, describeChange } from './progress.ts';
 import { exitOfRun } from './run-command.ts';
 import { parseTarget } from './target.ts';
 
@@ -75,6 +76,16 @@ test.each([
   ['a command that there is not', ['fly'], "virtwire: unknown command 'fly': see virtwire --help"],
   ['a mistyped command', ['stpo'], "virtwire: unknown command 'stpo' (Did you mean stop?): see virtwire --help"],
   ['a missing name', ['stop'], "virtwire: missing required argument 'name': see virtwire stop --help"],
+  [
+    'one name too many',
+    ['stop', 'a', 'b'],
+    "virtwire: too many arguments for 'stop'. Expected 1 argument but got 2: a, b: see virtwire stop --help",
+  ],
+  [
+    'a state directory that is a file',
+    ['ps', '--state-dir', '/dev/null'],
+    'virtwire: --state-dir /dev/null: no directory',
+  ],
   ['an option that there is not', ['ps', '--fly'], "virtwire: unknown option '--fly': see virtwire ps --help"],
 ])('%s says what to do', async (_title, argv, text) => {
   expect(await virtwire(...argv)).toEqual({ code: 2, out: '', err: text });
@@ -158,6 +169,18 @@ test('ps lists VMs as a table and as JSON', async () => {
   expect(json).toMatchObject([{ name: 'web', phase: 'Running', paused: true }]);
 });
 
+test('a timeline that cannot be written as a page names the file', async () => {
+  const layout = nodeLayout(dir);
+  mkdirSync(layout.logsDir, { recursive: true });
+  const line = { component: 'virt-handler', level: 'info', timestamp: '2026-01-02T03:04:05.000000Z', pos: 'a.ts:1' };
+  const msg = 'VMI is in phase: Scheduled | Domain does not exist';
+  const object = { kind: '', name: 'web', namespace: 'default', uid: 'uid-web' };
+  writeFileSync(layout.handlerLog, `${JSON.stringify({ ...line, msg, ...object })}\n`);
+  const html = join(dir, 'none/page.html');
+  const { code, err } = await virtwire('timeline', 'web', '--html', html, '--state-dir', dir);
+  expect([code, err]).toEqual([1, expect.stringContaining(`virtwire: --html ${html} cannot be written: ENOENT`)]);
+});
+
 test('describe takes NAME for default/NAME', async () => {
   await new VmiFiles(nodeLayout(dir).vmisDir).create(stored('web'));
   const { out } = await virtwire('describe', 'web', '--state-dir', dir);
@@ -194,4 +217,27 @@ test('progress tells what changed, once', () => {
   expect(describeChange(undefined, before)).toEqual(['VM is Scheduled']);
   expect(describeChange(before, stored('a'))).toEqual(['VM is Running', 'VM paused']);
   expect(describeChange(stored('a'), stored('a'))).toEqual([]);
+});
+
+test('progress tells a warning that comes again and again once, and again after another one', () => {
+  const lines: string[] = [];
+  const output: Output = {
+    line: (text) => lines.push(text.replace(/^.* s {2}/, '')),
+    error: () => undefined,
+    document: () => undefined,
+    raw: () => Promise.resolve(),
+  };
+  const progress = createProgress(output, () => 0, 0);
+  const warning = (message: string): VmEvent => ({
+    at: '',
+    type: 'Warning',
+    reason: 'SyncFailed',
+    message,
+    uid: 'uid-a',
+  });
+  progress.see({ ...stored('a'), status: {} });
+  progress.warn([warning('one')]);
+  progress.warn([warning('one'), warning('one'), warning('two')]);
+  progress.warn([warning('one'), warning('one'), warning('two'), warning('one')]);
+  expect(lines).toEqual(['SyncFailed: one', 'SyncFailed: two', 'SyncFailed: one']);
 });

@@ -146,9 +146,11 @@ test.each<[title: string, text: string, what: string]>([
   ['no JSON', '{"metadata":', 'standard input: unexpected end of JSON input'],
   ['no object', '[]', 'standard input: VirtualMachineInstance: must be an object, not a list'],
   ['nothing', '', 'standard input: is empty'],
-  ['a text', 'hello', 'standard input: VirtualMachineInstance: must be an object, not other text'],
+  ['a text', 'hello', 'standard input: VirtualMachineInstance: must be an object, not text'],
   ['bad YAML', 'a: [1,\nb: }', 'standard input: bad YAML: '],
   ['of another kind', '{"apiVersion":"v1","kind":"Pod"}', 'standard input: apiVersion must be kubevirt.io/v1'],
+  ['an alias within itself', 'a: &a [*a]', 'standard input: bad YAML: an alias stands within what it stands for'],
+  ['lists without end', `a: ${'['.repeat(20_000)}`, 'standard input: bad YAML: '],
   ['two documents', 'a: 1\n---\nb: 2', 'standard input: holds more than one document'],
   [
     'a wrong type',
@@ -191,6 +193,13 @@ test.each<[what: string, argv: string[], code: number, text: string]>([
   const result = await virtwireWith(JSON.stringify(MINIMAL), ...argv);
   expect(result).toMatchObject({ code, out: '' });
   expect(result.err).toContain(text);
+});
+
+test.each([
+  ['JSON', JSON.stringify(MINIMAL)],
+  ['YAML', stringify(MINIMAL)],
+])('a byte order mark before %s is passed over', async (_format, text) => {
+  expect((await virtwireWith(`\ufeff${text}`, '-')).out).toBe((await virtwireWith(text, '-')).out);
 });
 
 test('integers of YAML keep every digit', async () => {

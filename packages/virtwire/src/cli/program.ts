@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs';
 import type { Readable } from 'node:stream';
 import { Command, CommanderError } from 'commander';
 import { errorText, VirtwireError } from '../errors.ts';
@@ -176,12 +177,20 @@ const COMPAT_HELP = `
 
 const STATE_OPTION = ['--state-dir <dir>', 'where the node keeps its things', DEFAULT_STATE_DIR] as const;
 
+function checkStateDir(path: string): void {
+  if (path === '') throw new VirtwireError('Usage', '--state-dir is empty: name a directory');
+  if (statSync(path, { throwIfNoEntry: false })?.isDirectory() === false) {
+    throw new VirtwireError('Usage', `--state-dir ${path}: no directory`);
+  }
+}
+
 /** Wrong usage on one line, with where to look. */
 function renderUsageError(text: string, command: string): string {
   const what = text
     .trim()
     .replace(/^error: /, '')
-    .replace(/\s*\n\s*/g, ' ');
+    .replace(/\s*\n\s*/g, ' ')
+    .replace(/\.$/, '');
   return `virtwire: ${what}: see ${command} --help`;
 }
 
@@ -207,7 +216,7 @@ function createProgram(cli: CliProcess, done: (code: number) => void): Command {
     command.addHelpText('after', `\nExample:\n  ${spec.example}\n${EXIT_HELP}`);
     command.action(async () => {
       const options = command.opts<Options>();
-      if (options.stateDir === '') throw new VirtwireError('Usage', '--state-dir is empty: name a directory');
+      checkStateDir(options.stateDir);
       done(await spec.action(command.args, options, nodeLayout(options.stateDir)));
     });
   }

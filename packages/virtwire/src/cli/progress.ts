@@ -8,7 +8,7 @@ export interface Progress {
   step(text: string): void;
   /** Tells what changed since the VMI that it saw last. */
   see(vmi: Vmi | undefined): void;
-  /** Tells warnings about the VM that it has not told yet. */
+  /** Tells warnings about the VM that it has not told yet; the same one again and again is told once. */
   warn(events: readonly VmEvent[]): void;
 }
 
@@ -39,6 +39,7 @@ export function describeChange(before: Vmi | undefined, after: Vmi): string[] {
 export function createProgress(output: Output, now: () => number, startedAt: number): Progress {
   let last: Vmi | undefined;
   let warnings = 0;
+  let warned: string | undefined;
   const step = (text: string): void => {
     output.line(`+${((now() - startedAt) / 1_000).toFixed(3)} s  ${text}`);
   };
@@ -51,7 +52,12 @@ export function createProgress(output: Output, now: () => number, startedAt: num
     },
     warn(events) {
       const found = events.filter((event) => event.type === 'Warning' && event.uid === last?.metadata.uid);
-      for (const event of found.slice(warnings)) step(`${event.reason}: ${oneLine(event.message)}`);
+      for (const { reason, message } of found.slice(warnings)) {
+        const text = `${reason}: ${oneLine(message)}`;
+        // What is tried again fails with the same words again.
+        if (text !== warned) step(text);
+        warned = text;
+      }
       warnings = Math.max(warnings, found.length);
     },
   };

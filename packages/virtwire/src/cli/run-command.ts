@@ -5,7 +5,7 @@ import { deleting } from '../controller/vmi-changes.ts';
 import { hasCode, VirtwireError } from '../errors.ts';
 import { checkManifest } from '../manifest/check.ts';
 import type { ManifestVmi } from '../manifest/parse.ts';
-import { manifestError } from '../manifest/problem.ts';
+import { manifestError, renderProblem } from '../manifest/problem.ts';
 import { readManifest } from '../manifest/read.ts';
 import { openNode } from '../node/standalone-node.ts';
 import type { StandaloneNode } from '../node/standalone-node.ts';
@@ -177,6 +177,7 @@ export async function runVm(request: RunRequest): Promise<number> {
   const { layout, file } = request;
   const manifest = loadManifest(file, layout);
   progress.step(`manifest ${file}: VM ${keyOf(manifest.vmi)}`);
+  for (const problem of manifest.unknown) progress.step(renderProblem(problem));
   const command = `virtwire run ${file}`;
   const onHandlerRestart = (reason: string): void => progress.step(`handler ended (${reason}), starting it again`);
   using interrupts = new Interrupts(request.signals);

@@ -25,7 +25,11 @@ export function timelineOf(layout: NodeLayout, key: VmiKey): Timeline {
 export function showTimeline(target: string, request: LookRequest & { readonly html: string | undefined }): number {
   const timeline = timelineOf(request.layout, parseTarget(target));
   if (request.html !== undefined) {
-    writeFileSync(request.html, renderTimelineHtml(timeline));
+    try {
+      writeFileSync(request.html, renderTimelineHtml(timeline));
+    } catch (caught) {
+      throw VirtwireError.from(caught, 'BadInput', `--html ${request.html} cannot be written`);
+    }
     request.output.line(`timeline written to ${request.html}`);
   } else if (request.json) request.output.line(JSON.stringify(timeline, null, 2));
   else request.output.line(renderTimelineTable(timeline).trimEnd());

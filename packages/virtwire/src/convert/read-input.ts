@@ -7,6 +7,7 @@ import { errorText, hasCode, VirtwireError } from '../errors.ts';
 /** What is larger is no input of a conversion: a VMI travels in a message of at most 4 MiB. */
 const MAX_BYTES = 16 << 20;
 const STANDARD_INPUT = '-';
+const TOO_DEEP = 'bad YAML: an alias stands within what it stands for, or lists nest too deeply';
 
 /**
  * Reads one JSON or YAML document of a file, pipe or, as `-`, standard input. Integers keep every digit.
@@ -42,7 +43,7 @@ async function readText(name: string, stream: Readable): Promise<string> {
     throw new VirtwireError('BadInput', `${name}: ${what}`, { cause: caught });
   }
   if (size > MAX_BYTES) throw new VirtwireError('BadInput', `${name}: is larger than ${MAX_BYTES >> 20} MiB`);
-  return Buffer.concat(chunks).toString('utf8');
+  return new TextDecoder().decode(Buffer.concat(chunks)); // which leaves out a byte order mark
 }
 
 /** By way of JSON, which has no aliases, dates or other types of YAML. */
@@ -52,5 +53,10 @@ function parseYaml(text: string): unknown {
   if (second !== undefined) throw new VirtwireError('BadInput', 'holds more than one document');
   const [error] = document.errors;
   if (error !== undefined) throw new VirtwireError('BadInput', `bad YAML: ${error.message.split('\n')[0] ?? ''}`);
-  return parseJson(renderJson(document.toJS()));
+  const value: unknown = document.toJS();
+  try {
+    return parseJson(renderJson(value));
+  } catch (caught) {
+    throw new VirtwireError('BadInput', TOO_DEEP, { cause: caught });
+  }
 }

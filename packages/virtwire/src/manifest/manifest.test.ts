@@ -147,6 +147,14 @@ test('a VirtualMachine stands for its template', () => {
   });
 });
 
+test('mistyped fields are no problem, but told with file and field', () => {
+  const read = parseManifest('f', withField('spec.domain.cpu', { core: 2 }));
+  expect(read.problems).toEqual([]);
+  expect(read.vmis[0]?.unknown.map(renderProblem)).toEqual([
+    'f: spec.domain.cpu.core: KubeVirt has no such field: it is ignored',
+  ]);
+});
+
 test('one bad document of a file does not hide the good one', () => {
   const { vmis, problems } = parseManifest('f', `${manifest({ kind: 'Pod' })}---\n${manifest()}`);
   expect(vmis.map(({ vmi }) => vmi.metadata.name)).toEqual(['vm1']);

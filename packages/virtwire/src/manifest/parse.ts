@@ -1,4 +1,4 @@
-import { parseVmiJson } from '@virtwire/vm-model';
+import { parseVmiJson, unknownSpecFields } from '@virtwire/vm-model';
 import type { Vmi } from '@virtwire/vm-model';
 import { parseAllDocuments } from 'yaml';
 import { errorText } from '../errors.ts';
@@ -10,6 +10,8 @@ export interface ManifestVmi {
   /** File it came from. */
   readonly file: string;
   readonly vmi: Vmi;
+  /** Fields that KubeVirt does not have, which nobody will read. */
+  readonly unknown: readonly Problem[];
 }
 
 /** What a manifest file holds. */
@@ -61,6 +63,14 @@ function checkNames(vmi: Vmi, where: string): Problem[] {
     problems.push({ where, field: 'metadata.namespace', what: `"${namespace}" is no namespace: use a-z, 0-9 and -` });
   }
   return problems;
+}
+
+function findUnknown(where: string, vmi: Vmi): readonly Problem[] {
+  return unknownSpecFields(vmi).map((field) => ({
+    where,
+    field,
+    what: 'KubeVirt has no such field: it is ignored',
+  }));
 }
 
 function readDocument(file: string, index: number, value: unknown): { vmi: Vmi } | readonly Problem[] {
@@ -121,7 +131,7 @@ export function parseManifest(file: string, text: string): ParsedManifest {
     }
     const bad = checkNames(read.vmi, file);
     problems.push(...bad);
-    if (bad.length === 0) vmis.push({ file, vmi: read.vmi });
+    if (bad.length === 0) vmis.push({ file, vmi: read.vmi, unknown: findUnknown(file, read.vmi) });
   }
   return { vmis, problems };
 }

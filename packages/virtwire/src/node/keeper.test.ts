@@ -60,6 +60,16 @@ test('a disk file that is missing is told once, not every two seconds, and the V
   await vi.waitFor(() => expect(told).toContain('default/web starting: DIR/vms/web.json'), { timeout: 20_000 });
 });
 
+test('a field that KubeVirt does not have is told when its VM is started', async () => {
+  write('web', { domian: {}, volumes: [{ name: 'root', emptyDisk: { capacity: '1Mi' } }] });
+  using _keeper = startKeeper();
+  await vi.waitFor(() => expect(told).toHaveLength(2), { timeout: 20_000 });
+  expect(told).toEqual([
+    'default/web starting: DIR/vms/web.json',
+    ' DIR/vms/web.json: spec.domian: KubeVirt has no such field: it is ignored',
+  ]);
+});
+
 test('a directory of manifests that is gone is told once', async () => {
   using _keeper = startKeeper();
   await vi.waitFor(() => expect(looks).toBe(1), { timeout: 20_000 });

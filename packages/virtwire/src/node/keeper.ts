@@ -159,7 +159,8 @@ export class Keeper implements Disposable {
     const marked = structuredClone(wanted.vmi);
     marked.metadata.annotations = { ...marked.metadata.annotations, [HASH_ANNOTATION]: wanted.hash };
     this.#deps.tell(key, `starting: ${wanted.file}`);
-    await node.admit({ file: wanted.file, vmi: marked }, { keep: true });
+    for (const problem of wanted.unknown) this.#deps.tell(undefined, renderProblem(problem));
+    await node.admit({ ...wanted, vmi: marked }, { keep: true });
     this.#toldOfVm.news(key, []);
   }
 

@@ -132,15 +132,16 @@ function isScalar(kind: ScalarKind, value: unknown): boolean {
 
 /** The value is named by its kind only: it may be a secret in the wrong place. */
 function wrong(path: Path, value: unknown, expected: string): VmModelError {
-  const found = typeof value === 'number' || typeof value === 'bigint' ? String(value) : kindName(value);
+  const found = typeof value === 'number' || typeof value === 'bigint' ? String(value) : kindName(value, expected);
   return new VmModelError('InvalidJson', `${renderPath(path)}: must be ${expected}, not ${found}`);
 }
 
-function kindName(value: unknown): string {
+function kindName(value: unknown, expected: string): string {
   if (Array.isArray(value)) return 'a list';
   switch (typeof value) {
     case 'string':
-      return value === '' ? 'empty text' : 'other text';
+      if (value === '') return 'empty text';
+      return expected === WORDS.quantity ? 'other text' : 'text';
     case 'boolean':
       return String(value);
     default:

@@ -52,7 +52,7 @@ describe('VMI JSON', () => {
     ['[]', 'VirtualMachineInstance: must be an object, not a list'],
     ['5', 'VirtualMachineInstance: must be an object, not 5'],
     ['null', 'VirtualMachineInstance: must be an object, not nothing'],
-    ['{"spec":"x"}', 'spec: must be an object, not other text'],
+    ['{"spec":"x"}', 'spec: must be an object, not text'],
     ['{"spec":{"domain":[]}}', 'spec.domain: must be an object, not a list'],
     ['{"status":true}', 'status: must be an object, not true'],
     ['{"metadata":{"labels":{"a":5}}}', 'metadata.labels.a: must be text, not 5'],

@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest';
 
-import { targetSize } from './growth.ts';
+import { emptyDomainSpec } from '@virtwire/vm-model';
+import { createDiskWorld } from '../testing/disk-world.ts';
+import { growDisksOffline, targetSize } from './growth.ts';
 
 const MIB = 1n << 20n;
 const HUGE = 1n << 50n;
@@ -15,4 +17,16 @@ test.each<[string, bigint, string, bigint, bigint | undefined]>([
   ['knows nothing of an empty share', 10n * MIB, '', HUGE, undefined],
 ])('an image %s', (_title, capacity, overhead, available, expected) => {
   expect(targetSize(capacity, overhead, available)).toBe(expected);
+});
+
+test('storage that allocates slowly has ten minutes to grow an image, not the seconds that a tool has else', async () => {
+  using world = createDiskWorld({ qemuImgInfo: { '/disk.img': { 'virtual-size': 0, 'actual-size': 0 } } });
+  const limits: unknown[] = [];
+  const run = async (...[, , options]: Parameters<typeof world.deps.tools.run>): Promise<void> => {
+    limits.push(options?.timeoutMs);
+  };
+  const disk = { Source: { File: `${world.root}/disk.img` }, Capacity: 5n * MIB, FilesystemOverhead: '0' };
+  const spec = { ...emptyDomainSpec(), Devices: { Disks: [disk] } };
+  await growDisksOffline({ ...world.deps, tools: { run } }, spec);
+  expect(limits).toEqual([600_000]);
 });

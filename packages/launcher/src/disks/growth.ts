@@ -5,6 +5,8 @@ import type { DiskDeps } from './ports.ts';
 
 const MIB = 1n << 20n;
 const OVERHEAD_SCALE = 1_000_000_000;
+/** Storage that cannot allocate at once is written to, block by block; a tool that is stopped halfway leaves an odd size. */
+const RESIZE_LIMIT_MS = 600_000;
 
 /** What growing images needs. */
 type GrowthDeps = Pick<DiskDeps, 'tools' | 'images' | 'log'>;
@@ -38,7 +40,8 @@ async function growDisk({ images, tools, log }: GrowthDeps, disk: DomainDisk): P
   if (target === undefined || target <= BigInt(Math.min(virtualSize, shownSize))) return;
   log.info(`pre-start expansion of image ${path} to size ${String(target)}`);
   const preallocation = virtualSize <= actualSize ? 'falloc' : 'off';
-  await tools.run('qemu-img', ['resize', `--preallocation=${preallocation}`, path, String(target)]);
+  const args = ['resize', `--preallocation=${preallocation}`, path, String(target)];
+  await tools.run('qemu-img', args, { timeoutMs: RESIZE_LIMIT_MS });
 }
 
 /**

@@ -8,7 +8,7 @@ const bool = fc.boolean();
 const state = fc.constantFrom({}, { enabled: true }, { enabled: false });
 
 /** Text with everything that XML must escape. */
-export const text = fc.string({ minLength: 1, maxLength: 12, unit: fc.constantFrom(...Array.from('aZ9-_. &<>"\'äß')) });
+const text = fc.string({ minLength: 1, maxLength: 12, unit: fc.constantFrom(...Array.from('aZ9-_. &<>"\'äß')) });
 
 /** CPUs of the node: two cells of cores with two threads each. */
 const CELL_CPUS = 64;

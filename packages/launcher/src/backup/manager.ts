@@ -1,4 +1,4 @@
-import { mkdir, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path/posix';
 import { domainName, renderTime } from '@virtwire/vm-model';
 import type { BackupMetadata, DomainSpec, Vmi } from '@virtwire/vm-model';
@@ -15,6 +15,7 @@ import type { MetadataCache } from '../metadata/cache.ts';
 import { parseBlockNodes, QUERY_BLOCK_NODES } from './block-nodes.ts';
 import type { BackupOutcome } from './decide-backup.ts';
 import { decideOutcome, decideStart, findObstacle, JOB_TYPE } from './decide-backup.ts';
+import { makeDirectories } from './directory.ts';
 import { checkpointNameOf, createBackupDocuments } from './documents.ts';
 import type { BackupExporter } from './exporter.ts';
 import type { BackupExport, BackupIdentity, BackupStart } from './request.ts';
@@ -125,7 +126,7 @@ class LibvirtBackupManager implements BackupManager {
     const { Devices } = parseSpec(await libvirt.getXml(domain, 0));
     const directory = join(request.targetPath, vmi.metadata.name, checkpointNameOf(request));
     try {
-      await mkdir(directory, { recursive: true, mode: 0o755 });
+      await makeDirectories(directory);
     } catch (caught) {
       throw LauncherError.from(caught, 'BackupFailed', 'error creating dir for backup: ');
     }

@@ -78,3 +78,16 @@ test.each<[string, Partial<Observed>, Step['kind']]>([
 ])('%s', (_title, change, kind) => {
   expect(decideVm({ ...base, ...change }).kind).toBe(kind);
 });
+
+test.each<[phase: Observed['phase'], isDeleting: boolean, reason: string, message: string]>([
+  ['Running', false, 'LauncherEnded', 'the launcher ended while the VM was running'],
+  ['Running', true, 'LauncherEnded', 'the launcher ended while the VM was running'],
+  ['Scheduled', false, 'LauncherEnded', 'the launcher ended before the VM was started'],
+  ['Scheduled', true, 'Deleted', 'stopped before it was started'],
+])(
+  'a launcher that ended under a VM that is %s, to end: %s, is told as what it is',
+  (phase, isDeleting, reason, message) => {
+    const step = decideVm({ ...base, phase, isDeleting, sandbox: 'ended', endedForMs: 6_000 });
+    expect(step).toEqual({ kind: 'fail', reason, message });
+  },
+);

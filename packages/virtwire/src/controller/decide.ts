@@ -49,6 +49,13 @@ const LOOK_AGAIN_MS = 250;
 /** The socket's directory is watched, and the probe tells its end; this is for what was missed. */
 const LAUNCHER_LOOK_MS = 1_000;
 
+const STOPPED_UNSTARTED: Step = { kind: 'fail', reason: 'Deleted', message: 'stopped before it was started' };
+const ENDED_UNSTARTED: Step = {
+  kind: 'fail',
+  reason: 'LauncherEnded',
+  message: 'the launcher ended before the VM was started',
+};
+
 const wait = (reason: string, requeueAfterMs = LOOK_AGAIN_MS): Step => ({ kind: 'wait', reason, requeueAfterMs });
 
 function decideBeforeHandOver(o: Observed): Step {
@@ -56,19 +63,21 @@ function decideBeforeHandOver(o: Observed): Step {
   if (o.isDeleting && o.sandbox === 'running' && !o.isKilled) {
     return { kind: 'killSandbox', because: 'it has no guest yet' };
   }
-  if (o.isDeleting) return { kind: 'fail', reason: 'Deleted', message: 'stopped before it was started' };
+  if (o.isDeleting) return STOPPED_UNSTARTED;
   if (o.sandbox === 'none') return { kind: 'createSandbox' };
   if (o.sandbox === 'running') {
     // Kubernetes hands over as soon as the container runs; a node of its own can wait for the launcher itself.
     return o.isLauncherReady ? { kind: 'handOver' } : wait('the launcher starts', LAUNCHER_LOOK_MS);
   }
-  return { kind: 'fail', reason: 'LauncherEnded', message: 'the launcher ended before the VM was started' };
+  return ENDED_UNSTARTED;
 }
 
 function decideHandedOver(o: Observed): Step {
   if (o.sandbox !== 'running') {
     if (o.endedForMs < HANDLER_PATIENCE_MS) return wait('the handler settles the end of the launcher');
-    return { kind: 'fail', reason: 'LauncherEnded', message: 'the launcher ended while the VM was running' };
+    if (o.phase === 'Running')
+      return { kind: 'fail', reason: 'LauncherEnded', message: 'the launcher ended while the VM was running' };
+    return o.isDeleting ? STOPPED_UNSTARTED : ENDED_UNSTARTED;
   }
   if (o.isReady !== o.shouldBeReady) return { kind: 'setReady', ready: o.shouldBeReady };
   if (!o.isDeleting) return wait('the handler runs the VM', Number.POSITIVE_INFINITY);

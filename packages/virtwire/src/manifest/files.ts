@@ -83,6 +83,7 @@ function addHostDisk(to: Collector, field: string, volume: Volume): void {
   }
   if (disk.type === 'DiskOrCreate') to.toCreate.push(dirname(disk.path));
   else if (!existsSync(disk.path)) to.report(`${field}.hostDisk.path`, `no disk file ${disk.path}`);
+  if (isDirectory(disk.path)) to.report(`${field}.hostDisk.path`, `${disk.path} is a directory: name a disk file`);
   to.binds.push({ source: dirname(disk.path), destination: `${VMI_DISKS}/${volume.name}`, readonly: false });
 }
 

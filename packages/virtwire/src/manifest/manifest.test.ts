@@ -252,6 +252,69 @@ test.each<[path: string, value: unknown, field: string, what: string]>([
   expect(problems[0]).toContain(`DIR/vm.yaml: ${field === '' ? path : field}: ${what}`);
 });
 
+test.each<[path: string, value: unknown, problem: string]>([
+  ['spec.domain.memory.guest', '0', 'spec.domain.memory.guest: is 0'],
+  ['spec.architecture', 'z80', 'spec.architecture: "z80" is not that of this machine'],
+  ['spec.domain.devices.disks.0.disk.bus', 'scssi', 'disks[0].disk.bus: "scssi" is none of virtio, sata, scsi, usb'],
+  [
+    'spec.domain.devices.disks.0',
+    { name: 'root', cdrom: { bus: 'virtio' } },
+    'disks[0].cdrom.bus: "virtio" is none of',
+  ],
+  ['spec.domain.devices.disks.0', { name: 'root', lun: { bus: 'usb' } }, 'disks[0].lun.bus: "usb" is none of'],
+  ['spec.domain.devices.disks.0.cdrom', {}, 'disks[0].cdrom: disk is there, too'],
+  ['spec.domain.devices.disks.0.cache', 'fast', 'disks[0].cache: "fast" is none of none,'],
+  ['spec.domain.devices.disks.0.io', 'aio', 'disks[0].io: "aio" is none of native,'],
+  ['spec.domain.devices.interfaces.0.bridge', {}, 'interfaces[0].masquerade: bridge is there, too'],
+  ['spec.domain.devices.interfaces.0.macAddress', 'de:ad:00:00:be', 'macAddress: "de:ad:00:00:be" is no MAC address'],
+  ['spec.domain.devices.gpus', [{ name: 'g' }], 'spec.domain.devices.gpus[0]: needs Kubernetes'],
+  ['spec.domain.devices.hostDevices', [{ name: 'h' }], 'spec.domain.devices.hostDevices[0]: needs Kubernetes'],
+  ['spec.domain.devices.filesystems', [{ name: 'f', virtiofs: {} }], 'devices.filesystems[0]: needs Kubernetes'],
+  ['spec.volumes.0.emptyDisk', { capacity: '1Mi' }, 'spec.volumes[0].emptyDisk: containerDisk is there, too'],
+  ['spec.volumes.0', { name: 'root', emptyDisk: {} }, 'spec.volumes[0].emptyDisk.capacity: is missing'],
+  [
+    'spec.volumes.0',
+    { name: 'root', hostDisk: { path: '/x', type: 'disk' } },
+    'hostDisk.type: "disk" is none of Disk,',
+  ],
+  ['spec.volumes.0', { name: 'root', hostDisk: { path: '/', type: 'Disk' } }, 'hostDisk.path: / is a directory'],
+  ['spec.volumes.0', { name: 'root', persistentVolumeClaim: {} }, 'persistentVolumeClaim.claimName: is missing'],
+  ['spec.volumes.0', { name: 'root', cloudInitNoCloud: {} }, 'spec.volumes[0].cloudInitNoCloud: is empty'],
+  [
+    'spec.volumes.0',
+    { name: 'root', cloudInitConfigDrive: { userData: 'a', userDataBase64: 'YQ==' } },
+    'cloudInitConfigDrive.userDataBase64: userData is there, too',
+  ],
+  [
+    'spec.volumes.0',
+    { name: 'root', cloudInitNoCloud: { networkDataBase64: '%' } },
+    'cloudInitNoCloud.networkDataBase64: is no base64',
+  ],
+  ['spec.domain.firmware', { bootloader: { bios: {}, efi: {} } }, 'firmware.bootloader.efi: bios is there, too'],
+  ['spec.domain.firmware', { kernelBoot: { kernelArgs: 'a' } }, 'firmware.kernelBoot.container: is missing'],
+  ['spec.domain.firmware', { kernelBoot: { container: { image: 'image' } } }, 'container.kernelPath: is missing'],
+])('%s: %j, which KubeVirt would refuse, is told with its field', (path, value, problem) => {
+  expect(problemsOf(withField(path, value))).toEqual([expect.stringContaining(problem)]);
+});
+
+test('a place in the boot order that is taken is told with whom has it', () => {
+  const text = manifest({
+    disks: [{ name: 'root', bootOrder: 1 }],
+    interfaces: [{ name: 'default', masquerade: {}, bootOrder: 1 }],
+  });
+  expect(problemsOf(text)).toEqual(['DIR/vm.yaml: spec.domain.devices.interfaces[0].bootOrder: 1 is that of root']);
+});
+
+test.each<[path: string, value: unknown]>([
+  ['spec.architecture', { x64: 'amd64' }[process.arch as string] ?? process.arch],
+  ['spec.domain.devices.disks.0', { name: 'root', cdrom: { bus: 'sata' }, cache: 'none', io: 'native', bootOrder: 1 }],
+  ['spec.domain.devices.interfaces.0.macAddress', '02-00-00-00-00-FF'],
+  ['spec.volumes.0', { name: 'root', cloudInitNoCloud: { userDataBase64: 'YW Jj\nZA==', networkData: 'a' } }],
+  ['spec.domain.firmware', { bootloader: { efi: { secureBoot: false } } }],
+])('%s: %j is one of the choices', (path, value) => {
+  expect(problemsOf(withField(path, value))).toEqual([]);
+});
+
 test.each<[path: string, value: unknown]>([
   ['spec.domain.future', [1]],
   ['spec.domain.cpu.future', 'x'],

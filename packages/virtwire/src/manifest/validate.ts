@@ -1,5 +1,6 @@
-import { volumeKind } from '@virtwire/vm-model';
+import { isZeroQuantity, volumeKind } from '@virtwire/vm-model';
 import type { Vmi, Volume } from '@virtwire/vm-model';
+import { checkChoices } from './choices.ts';
 import type { Problem } from './problem.ts';
 import type { Report } from './rules.ts';
 
@@ -22,6 +23,8 @@ function checkMemory(report: Report, { spec }: Vmi): void {
     resources?.limits?.['memory'] === undefined
   ) {
     report('spec.domain.memory.guest', 'is missing: say how much memory the guest gets, for example 512Mi');
+  } else if (memory?.guest !== undefined && isZeroQuantity(memory.guest)) {
+    report('spec.domain.memory.guest', 'is 0: say how much memory the guest gets, for example 512Mi');
   }
 }
 
@@ -102,6 +105,15 @@ function checkCluster(report: Report, { metadata, spec }: Vmi): void {
   for (const i of (spec.accessCredentials ?? []).keys()) {
     report(`spec.accessCredentials[${i}]`, 'secrets need Kubernetes: put users and keys in cloud-init userData');
   }
+  const { devices } = spec.domain;
+  for (const kind of ['gpus', 'hostDevices'] as const) {
+    for (const i of (devices[kind] ?? []).keys()) {
+      report(`spec.domain.devices.${kind}[${i}]`, 'needs Kubernetes: its device plugins hand devices to pods');
+    }
+  }
+  for (const i of (devices.filesystems ?? []).keys()) {
+    report(`spec.domain.devices.filesystems[${i}]`, 'needs Kubernetes: virtiofs runs in a container of its own');
+  }
   if (metadata.annotations?.[SIDECARS_ANNOTATION] !== undefined) {
     report(`metadata.annotations["${SIDECARS_ANNOTATION}"]`, 'sidecars need Kubernetes: leave the annotation out');
   }
@@ -115,5 +127,6 @@ export function validateVmi(file: string, vmi: Vmi): Problem[] {
   checkDisks(report, vmi);
   checkNetworks(report, vmi);
   checkCluster(report, vmi);
+  checkChoices(report, vmi);
   return problems;
 }

@@ -1,7 +1,8 @@
 /**
  * Packs the launcher into one file for images and sandboxes: `node -C @virtwire/source scripts/bundle.ts [OUT]`,
  * default `dist-bin/virt-launcher.mjs` beside package.json. Beside it lie the places of its log calls in the sources, for
- * `pos` in log lines, the start script with node's flags, and libvirt's hook for incoming migrations.
+ * `pos` in log lines, the start script with node's flags, libvirt's hook for incoming migrations, and what evaluates the
+ * expressions of plugins.
  */
 import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
@@ -85,6 +86,18 @@ await build({
   target: 'node24',
   format: 'esm',
   minify: true,
+});
+// The launcher starts it as a thread, when a plugin has expressions.
+await build({
+  entryPoints: [join(PACKAGE, 'src/cel-worker-main.ts')],
+  outfile: join(dirname(target), 'cel-worker.mjs'),
+  bundle: true,
+  platform: 'node',
+  target: 'node24',
+  format: 'esm',
+  conditions: ['@virtwire/source'],
+  minify: true,
+  legalComments: 'none',
 });
 copyFileSync(join(PACKAGE, 'scripts/libvirt-hook-client'), join(dirname(target), 'libvirt-hook-client'));
 process.stdout.write(`${target}\n`);

@@ -39,6 +39,11 @@ const add =
   (request) =>
     writeFields([1, textOfField(request, 2).replace('</domain>', `<${word}/></domain>`)]);
 
+interface Conditions {
+  readonly condition?: string;
+  readonly hook?: string;
+}
+
 beforeEach(() => {
   baseDir = mkdtempSync(join(tmpdir(), 'virtwire-plugins-'));
   served = [];
@@ -171,14 +176,55 @@ describe('plugins change a domain', () => {
     await expect(plugins.apply(vmi, XML, 'Boot')).rejects.toThrow(text);
   });
 
-  test('CEL expressions are refused by name', async () => {
-    plugins.set(JSON.stringify([pluginOf('a', { cel: { expression: 'Domain{}' } })]));
-    await expect(plugins.apply(vmi, XML, 'Boot')).rejects.toThrow(
-      /^plugin a hook 0 failed: changes by CEL expressions are not supported by this launcher yet$/,
+  test('its expressions change the domain, in their order among the sidecars', async () => {
+    await serve('a', add('between'));
+    const cel = (expression: string): object => ({ cel: { expression } });
+    const first = cel('Domain{Title: vmi.Name}');
+    const last = cel('Domain{Title: domainSpec.Title + "-2", Description: "d"}');
+    plugins.set(
+      JSON.stringify([pluginOf('b', cel('Domain{Description: null == null ? "e" : ""}')), pluginOf('a', first, last)]),
     );
-    plugins.set(JSON.stringify([{ metadata: { name: 'a' }, spec: { condition: 'true' } }]));
+    const changed = await plugins.apply(vmi, XML, 'Boot');
+    expect(changed.replace(/\n */g, '')).toContain('<title>vm-2</title><description>e</description></domain>');
+    plugins.set(JSON.stringify([pluginOf('a', first, sidecar('a'))]));
+    expect(await plugins.apply(vmi, XML, 'Boot')).toMatch(/<title>vm<\/title>\s*<between\/><\/domain>/);
+  });
+
+  test.each<[string, Conditions, string[]]>([
+    ['of a whole plugin', { condition: 'vmi.Name == "other"' }, ['Skipping plugin a: condition not met']],
+    ['of a hook', { hook: 'domainSpec.Title == "other"' }, []],
+  ])('a condition %s that is not met leaves it out', async (_what, { condition, hook }, told) => {
+    const change = { cel: { expression: 'Domain{Title: "x"}' }, ...(hook === undefined ? {} : { condition: hook }) };
+    plugins.set(JSON.stringify([{ metadata: { name: 'a' }, spec: { condition, domainHooks: [change] } }]));
+    expect(await plugins.apply(vmi, XML, 'Boot')).toBe(XML);
+    expect(lines.slice(1, -1)).toEqual(told);
+  });
+
+  test('a later condition sees what was changed before', async () => {
+    const hooks = [
+      { cel: { expression: 'Domain{Title: "x"}' } },
+      { cel: { expression: 'Domain{Description: "seen"}' }, condition: 'domainSpec.Title == "x"' },
+    ];
+    plugins.set(JSON.stringify([pluginOf('a', ...hooks)]));
+    expect(await plugins.apply(vmi, XML, 'MigrationTarget')).toContain('<description>seen</description>');
+  });
+
+  test('a mutation that fails may be ignored; a condition that fails never', async () => {
+    const wrong = { cel: { expression: 'Domain{Bogus: 1}' } };
+    const text = /^plugin a hook 0 failed: compiling expression: ERROR: <input>:1:13: undefined field 'Bogus'\n/;
+    plugins.set(JSON.stringify([pluginOf('a', wrong)]));
+    await expect(plugins.apply(vmi, XML, 'Boot')).rejects.toThrow(text);
+    plugins.set(JSON.stringify([pluginOf('a', { ...wrong, failureStrategy: 'Ignore' })]));
+    expect(await plugins.apply(vmi, XML, 'Boot')).toBe(XML);
+    expect(lines.at(-2)).toMatch(/^Plugin a hook 0 failed \(ignored\): compiling expression: /);
+    const ignoring = { failureStrategy: 'Ignore', domainHooks: [{ condition: 'vmi.Name' }] };
+    plugins.set(JSON.stringify([{ metadata: { name: 'a' }, spec: ignoring }]));
     await expect(plugins.apply(vmi, XML, 'Boot')).rejects.toThrow(
-      /^plugin a condition evaluation failed: CEL expressions are not supported by this launcher yet$/,
+      'plugin a hook 0 condition evaluation failed: condition must return bool, got string',
+    );
+    plugins.set(JSON.stringify([{ metadata: { name: 'a' }, spec: { ...ignoring, condition: '1 / 0 == 1' } }]));
+    await expect(plugins.apply(vmi, XML, 'Boot')).rejects.toThrow(
+      'plugin a condition evaluation failed: evaluating expression: division by zero',
     );
   });
 });

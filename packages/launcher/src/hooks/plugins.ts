@@ -4,7 +4,8 @@ import type { Plugin } from '@virtwire/vm-model/payloads';
 import { plugins as pluginsPayload } from '@virtwire/vm-model/payloads';
 import type { Logger } from '@virtwire/telemetry';
 import { LauncherError, textOf } from '../errors.ts';
-import type { PluginSidecarDeps } from './plugin-sidecar.ts';
+import type { ExpressionThread } from './cel/expression-thread.ts';
+import type { PluginSidecarCall, PluginSidecarDeps } from './plugin-sidecar.ts';
 
 /** What a domain is changed for. */
 export type InvocationContext = 'Boot' | 'MigrationTarget';
@@ -32,6 +33,13 @@ export interface Plugins {
 
 type DomainHook = NonNullable<Plugin['spec']['domainHooks']>[number];
 
+/** What all plugins get that change one domain. */
+interface Work {
+  readonly vmiJson: string;
+  readonly invocationContext: InvocationContext;
+  readonly expressions: ExpressionThread;
+}
+
 const DEFAULT_TIMEOUT_MS = 30_000;
 const IGNORE = 'Ignore';
 
@@ -40,35 +48,30 @@ export function createPlugins(deps: PluginsDeps): Plugins {
   const { log } = deps;
   let list: readonly Plugin[] = [];
 
-  async function applyHook(plugin: Plugin, hook: DomainHook, vmi: Vmi, xml: string, context: InvocationContext) {
-    if (hook.cel != null) throw notYet('changes by CEL expressions');
+  async function applyHook(plugin: Plugin, hook: DomainHook, xml: string, work: Work): Promise<string> {
+    if (hook.cel != null) return work.expressions.mutation(hook.cel.expression, xml);
     if (hook.sidecar == null) return xml;
-    // Most launchers have no plugins, and do without the code for their calls.
-    const { callPluginSidecar } = await import('./plugin-sidecar.ts');
-    const answer = await callPluginSidecar(deps, {
+    return applySidecar(deps, {
       pluginName: nameOf(plugin),
       socketPath: hook.sidecar.socketPath,
       timeoutMs: timeoutOf(hook),
       domainXML: xml,
-      vmiJson: renderVmiJson(vmi),
-      invocationContext: context,
+      ...work,
     });
-    try {
-      parseDomainXml(answer);
-    } catch (caught) {
-      throw LauncherError.from(caught, 'HookFailed', 'unmarshal sidecar response: ');
-    }
-    return answer;
   }
 
-  async function applyPlugin(plugin: Plugin, vmi: Vmi, xml: string, context: InvocationContext): Promise<string> {
+  async function applyPlugin(plugin: Plugin, xml: string, work: Work): Promise<string> {
     const name = nameOf(plugin);
-    checkCondition(plugin.spec.condition, `plugin ${name}`);
+    const { expressions } = work;
+    if (!(await isMet(expressions, plugin.spec.condition, xml, `plugin ${name}`))) {
+      log.info(`Skipping plugin ${name}: condition not met`);
+      return xml;
+    }
     let current = xml;
     for (const [index, hook] of (plugin.spec.domainHooks ?? []).entries()) {
-      checkCondition(hook.condition, `plugin ${name} hook ${index}`);
+      if (!(await isMet(expressions, hook.condition, current, `plugin ${name} hook ${index}`))) continue;
       try {
-        current = await applyHook(plugin, hook, vmi, current, context);
+        current = await applyHook(plugin, hook, current, work);
       } catch (caught) {
         if ((hook.failureStrategy || plugin.spec.failureStrategy) !== IGNORE) {
           throw LauncherError.from(caught, 'HookFailed', `plugin ${name} hook ${index} failed: `);
@@ -87,12 +90,28 @@ export function createPlugins(deps: PluginsDeps): Plugins {
       if (list.length === 0) return xml;
       const sorted = [...list].sort((a, b) => Buffer.compare(Buffer.from(nameOf(a)), Buffer.from(nameOf(b))));
       log.info(`Evaluating domain hooks from plugins: [${sorted.map(nameOf).join(', ')}]`);
+      const vmiJson = renderVmiJson(vmi);
+      const { createExpressionThread } = await import('./cel/expression-thread.ts');
+      await using expressions = createExpressionThread(vmiJson);
       let current = xml;
-      for (const plugin of sorted) current = await applyPlugin(plugin, vmi, current, context);
+      for (const plugin of sorted)
+        current = await applyPlugin(plugin, current, { vmiJson, invocationContext: context, expressions });
       log.info(`Successfully applied domain hooks from ${sorted.length} plugin(s)`);
       return current;
     },
   };
+}
+
+async function applySidecar(deps: PluginSidecarDeps, call: PluginSidecarCall): Promise<string> {
+  // Most launchers have no plugins, and do without the code for their calls.
+  const { callPluginSidecar } = await import('./plugin-sidecar.ts');
+  const answer = await callPluginSidecar(deps, call);
+  try {
+    parseDomainXml(answer);
+  } catch (caught) {
+    throw LauncherError.from(caught, 'HookFailed', 'unmarshal sidecar response: ');
+  }
+  return answer;
 }
 
 function parsePlugins(json: string): readonly Plugin[] {
@@ -112,11 +131,12 @@ function timeoutOf({ timeout }: DomainHook): number {
   return timeout === '' ? DEFAULT_TIMEOUT_MS : parseDuration(timeout);
 }
 
-function notYet(what: string): LauncherError {
-  return new LauncherError('NotSupportedYet', `${what} are not supported by this launcher yet`);
-}
-
-function checkCondition(condition: string, whose: string): void {
-  if (condition === '') return;
-  throw LauncherError.from(notYet('CEL expressions'), 'HookFailed', `${whose} condition evaluation failed: `);
+/** A condition that cannot be evaluated fails the plugin whatever its failure strategy. */
+async function isMet(expressions: ExpressionThread, condition: string, xml: string, whose: string): Promise<boolean> {
+  if (condition === '') return true;
+  try {
+    return await expressions.condition(condition, xml);
+  } catch (caught) {
+    throw LauncherError.from(caught, 'HookFailed', `${whose} condition evaluation failed: `);
+  }
 }

@@ -251,7 +251,7 @@ const OF_LAUNCHER: readonly ProductMutant[] = [
     'launcher',
     'events go on over a broken connection without a version check',
     'shared-proto/src/notify/sender.ts',
-    ["if (!result.ok && result.error.code !== 'Failed') this.#dropClient();", ''],
+    ['if (!result.ok && !isRefusal(result.error)) this.#dropClient();', ''],
     by('notify-loss', 'v1.2'),
   ),
   mutant(

@@ -43,7 +43,7 @@ export async function writeCloudInitImage(
       await writeFile(path, content, { mode: PRIVATE_MODE });
     }
     await writeDirectoryIso(deps, image, data.kind === 'noCloud' ? 'cidata' : 'config-2', dir);
-    deps.log.debug(`generated ${data.kind === 'noCloud' ? 'nocloud' : 'config drive'} iso file ${image}`);
+    deps.log.info(`generated nocloud iso file ${image}`);
   } catch (error) {
     throw diskError('generating local cloud-init data failed: ', error);
   } finally {

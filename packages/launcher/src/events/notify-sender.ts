@@ -13,12 +13,20 @@ function failureOf(result: CallResult<unknown>, what: string): NotifyFailure | u
 /** The launcher's line to its handler, on the pipe that the handler put into the pod. Connects on the first message. */
 export interface HandlerLine extends NotifyPort, AsyncDisposable {}
 
-/** Says when there is a handler at the other end again; that there is none is told with the message that does not get through. */
+/** Says when there is a handler at the other end, and once (FM-11.5) when there is none. */
 function telling(log: Logger): (pipePath: string, signal: AbortSignal) => Promise<NotifyClient> {
+  let isAway = false;
   return async (pipePath, signal) => {
-    const client = await connectNotify(pipePath, { signal });
-    log.info(`Successfully connected to domain notify socket at ${pipePath}`);
-    return client;
+    try {
+      const client = await connectNotify(pipePath, { signal });
+      isAway = false;
+      log.info(`Successfully connected to domain notify socket at ${pipePath}`);
+      return client;
+    } catch (caught) {
+      if (!isAway && !signal.aborted) log.error({ reason: caught }, 'Failed to connect to notify server');
+      isAway = true;
+      throw caught;
+    }
   };
 }
 

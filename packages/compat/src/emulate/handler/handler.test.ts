@@ -234,3 +234,21 @@ test('a guest that ignores the power button is killed when its grace is over', a
     ...['Ping', 'KillVirtualMachine', 'Ping', 'DeleteVirtualMachine'],
   ]);
 });
+
+/** How long this process stands still, longer than a handler leaves the pipe open. */
+const PAUSE_MS = 400;
+
+test('the answer to the last event gets through the pipe, however busy the machine is', async () => {
+  const handler = await startHandler('v1.0');
+  const launcher = await startLauncher('v1.9');
+  expect(await handler.run('start', vmi(), POD)).toMatchObject({ ok: true });
+  const waiting = handler.waitFor('the last event', ({ calls }) => {
+    const isLast = Buffer.from(calls.at(-1)?.requestBytes ?? []).includes('deletionTimestamp');
+    if (isLast) setTimeout(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, PAUSE_MS));
+    return isLast;
+  });
+  expect(await handler.run('kill', vmi(), POD)).toMatchObject({ ok: true });
+  await waiting;
+  await launcher.waitFor('the end of its events', ({ events }) => events.every(({ outcome }) => outcome !== 'pending'));
+  expect(launcher.events.filter(({ outcome }) => outcome !== 'sent')).toEqual([]);
+});

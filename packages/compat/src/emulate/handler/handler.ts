@@ -165,7 +165,9 @@ class Handler implements EmulatedHandler {
     const known = this.#sessions.get(key);
     if (known !== undefined) return known;
     const { podShareDir } = this.#options;
-    const deps = { client: this.#client, dirs: this.#dirs, notifySocket: this.notifySocket, podShareDir };
+    const notifyAnswered = async (): Promise<void> => this.#server?.idle();
+    const { notifySocket } = this;
+    const deps = { client: this.#client, dirs: this.#dirs, notifySocket, podShareDir, notifyAnswered };
     const session = new Session(deps, podUid);
     this.#sessions.set(key, session);
     return session;

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { setTimeout } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 
 import type { Vmi } from '@virtwire/vm-model';
 
@@ -9,8 +9,12 @@ import { type ClientDeps, connectLauncher, type LauncherClient } from './launche
 import { type NotifyPipe, openNotifyPipe } from './notify-socket.ts';
 import { findSocket, removeRecord, type SocketDirs, writeRecord } from './sockets.ts';
 
-/** A real handler takes longer than this from the last event to the end of the pipe. */
+/** A real handler takes longer than this from the last event to the end of the pipe, */
 const LAST_ANSWER_MS = 250;
+/** and answers it long before this. */
+const ANSWER_LIMIT_MS = 5_000;
+/** Turns of the event loop that bytes need through the pipe, on a machine too busy for the time to say anything. */
+const TURNS_THROUGH_PIPE = 16;
 
 /** What a session needs of its handler. */
 export interface SessionDeps {
@@ -18,6 +22,8 @@ export interface SessionDeps {
   readonly dirs: SocketDirs;
   readonly notifySocket: string;
   readonly podShareDir: (podUid: string) => string;
+  /** Resolves when the notify server has answered what it was told. */
+  readonly notifyAnswered: () => Promise<void>;
 }
 
 /** What a handler holds for one VMI: the long connection, the notify pipe and the ghost record. */
@@ -74,7 +80,9 @@ export class Session {
   /** The VM is gone: nothing of it stays. The answer to the launcher's last event still goes through the pipe. */
   async forget(uid: string): Promise<void> {
     removeRecord(this.#deps.dirs, uid);
-    await setTimeout(LAST_ANSWER_MS);
+    await sleep(LAST_ANSWER_MS);
+    await Promise.race([this.#deps.notifyAnswered(), sleep(ANSWER_LIMIT_MS, undefined, { ref: false })]);
+    for (let turn = 0; turn < TURNS_THROUGH_PIPE; turn++) await nextTurn();
     await this.close();
   }
 

@@ -27,6 +27,8 @@ export interface GrpcServer {
   readonly connectionCount: number;
   /** Connections that were accepted so far, those without a byte included. */
   readonly acceptedCount: number;
+  /** Resolves when no call waits for its answer. */
+  idle(): Promise<void>;
   /** Stops listening and cuts every connection; a renamed socket file stays behind and refuses connections. */
   kill(): Promise<void>;
 }
@@ -44,8 +46,14 @@ export async function serveGrpc(
 ): Promise<GrpcServer> {
   const http2 = createHttp2Server();
   const sockets = new Set<Socket>();
+  const calls = new Set<Promise<void>>();
   let acceptedCount = 0;
-  http2.on('stream', (stream: ServerHttp2Stream, headers) => void serveStream(stream, headers, answer));
+  http2.on('stream', (stream: ServerHttp2Stream, headers) => {
+    const call = new Promise<void>((resolve) => stream.once('close', resolve));
+    calls.add(call);
+    void call.then(() => calls.delete(call));
+    void serveStream(stream, headers, answer);
+  });
   http2.on('sessionError', () => undefined);
   const server = createServer((socket) => {
     acceptedCount++;
@@ -66,6 +74,9 @@ export async function serveGrpc(
     },
     get acceptedCount() {
       return acceptedCount;
+    },
+    idle: async () => {
+      while (calls.size > 0) await Promise.all(calls);
     },
     kill: async () => {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));

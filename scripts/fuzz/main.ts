@@ -76,6 +76,14 @@ async function runAll(inputs: number, seed: number, only: string | undefined): P
   return failures === 0;
 }
 
+function wrongUse(inputs: number, seed: number, only: string | undefined): string | undefined {
+  if (!Number.isSafeInteger(inputs) || inputs < 1) return '--inputs is a whole number, 1 or more';
+  if (!Number.isSafeInteger(seed) || seed < 0) return '--seed is a whole number, 0 or more';
+  const names = Object.keys(TARGETS);
+  if (only === undefined || names.includes(only)) return undefined;
+  return `there is no target ${only}: one of ${names.join(', ')}`;
+}
+
 const { values } = parseArgs({
   options: {
     inputs: { type: 'string', default: '1000000' },
@@ -85,5 +93,9 @@ const { values } = parseArgs({
   },
 });
 const [inputs, seed] = [Number(values.inputs), Number(values.seed)];
-if (values.target !== undefined) await runHere(values.target, inputs, seed);
+const refusal = wrongUse(inputs, seed, values.only);
+if (refusal !== undefined) {
+  process.stderr.write(`fuzz: ${refusal}\n`);
+  process.exitCode = 2;
+} else if (values.target !== undefined) await runHere(values.target, inputs, seed);
 else if (!(await runAll(inputs, seed, values.only))) process.exitCode = 1;

@@ -1,49 +1,24 @@
-import { chownSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { unwrap } from '@virtwire/shared-proto';
 import type { CmdClient } from '@virtwire/shared-proto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openConsole } from './support/console.ts';
-import { createVmi, hasGuest, provideKernel, requestOf } from './support/guest.ts';
+import { canLogIn as canLogInAt, createVmiWithCredentials, KEY_FILE, mountSecret } from './support/credentials.ts';
+import { hasGuest, provideKernel, requestOf } from './support/guest.ts';
 import type { LauncherPod } from './support/sandbox.ts';
 import { startLauncherPod } from './support/sandbox.ts';
 
 const UID = '7a1b2c3d-0000-4000-8000-000000000021';
 const FLAGS = ['--name', 'vm1', '--namespace', 'default', '--uid', UID];
-const bare = createVmi({ name: 'vm1', uid: UID, withGuest: true });
-const secret = (secretName: string) => ({ source: { secret: { secretName } } });
-const vmi = {
-  ...bare,
-  spec: {
-    ...bare.spec,
-    accessCredentials: [
-      { sshPublicKey: { ...secret('keys'), propagationMethod: { qemuGuestAgent: { users: ['guest'] } } } },
-      { userPassword: { ...secret('pass'), propagationMethod: { qemuGuestAgent: {} } } },
-    ],
-  },
-};
+const vmi = createVmiWithCredentials(UID);
 const PATIENT = { timeoutMs: 60_000 };
-const KEY_FILE = '/home/guest/.ssh/authorized_keys';
 
 describe.runIf(hasGuest)('credentials of a real guest (scripts/guest/build.sh)', { timeout: 240_000 }, () => {
   let pod: LauncherPod;
   let client: CmdClient;
-  let versions = 0;
   const started: { pod?: LauncherPod; client?: CmdClient } = {};
 
-  /** Exchanges the files of a mounted secret as kubelet does. */
-  function mount(name: string, files: Readonly<Record<string, string>>): void {
-    const dir = join(pod.root, 'kubevirt-private/secret', `${name}-access-cred`);
-    const version = `..version-${++versions}`;
-    mkdirSync(join(dir, version), { recursive: true });
-    for (const [file, content] of Object.entries(files)) {
-      writeFileSync(join(dir, version, file), content, { mode: 0o640 });
-      chownSync(join(dir, version, file), 0, 107);
-      if (versions <= 2) symlinkSync(join('..data', file), join(dir, file));
-    }
-    symlinkSync(version, join(dir, '..data_tmp'));
-    renameSync(join(dir, '..data_tmp'), join(dir, '..data'));
-  }
+  const mount = (name: string, files: Readonly<Record<string, string>>): void => mountSecret(pod, name, files);
+  const canLogIn = (user: string, password: string): Promise<boolean> => canLogInAt(pod, UID, user, password);
 
   async function inGuest(script: string): Promise<string> {
     const command = { domainName: 'default_vm1', Command: '/bin/sh', Args: ['-c', script], timeoutSeconds: 20 };
@@ -58,20 +33,6 @@ describe.runIf(hasGuest)('credentials of a real guest (scripts/guest/build.sh)',
     const isForbidden = async (): Promise<boolean> =>
       (await console.type('tr "\\0" " " </proc/$(pidof qemu-ga)/cmdline', /# $/)).includes(options);
     await expect.poll(isForbidden, { timeout: 60_000, interval: 1_000 }).toBe(true);
-  }
-
-  async function canLogIn(user: string, password: string): Promise<boolean> {
-    using console = await openConsole(pod, UID);
-    await console.type('', /# $/);
-    await console.type(`login ${user}`, /Password: $/);
-    const answer = await console.type(password, /\$ $|Login incorrect/);
-    if (answer.includes('incorrect')) {
-      await console.type('\u0003', /# $/);
-      return false;
-    }
-    await console.type('id -un', new RegExp(`${user}\r?\n`));
-    await console.type('exit', /# $/);
-    return true;
   }
 
   beforeAll(async () => {

@@ -65,7 +65,7 @@ describe.concurrent('SIGTERM in the middle of a memory dump', LIMIT, () => {
     const { pod, client } = await startBare(SHORT);
     await using _pod = pod;
     using dump = await holdDump(pod, client, requestOf(bare));
-    dump.flow();
+    dump.flow(20);
     using handler = playObedientHandler(pod, client, requestOf(bare));
     terminate(pod);
     const { domain } = await handler.heardOff;

@@ -16,8 +16,8 @@ export interface HeldDump extends Disposable {
   readonly fileName: string;
   /** Whether anything is left under the name of the dump. */
   isLeft(): boolean;
-  /** Lets the storage take what is written, slowly. */
-  flow(): void;
+  /** Lets the storage take what is written: 64 KiB at a time. @param pauseMs between two times */
+  flow(pauseMs: number): void;
 }
 
 /** Makes a directory for dumps in the pod. */
@@ -49,14 +49,14 @@ export async function holdDump(
   const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   const stopping = new AbortController();
   const chunk = Buffer.alloc(CHUNK_BYTES);
-  const drain = async (): Promise<void> => {
+  const drain = async (pauseMs: number): Promise<void> => {
     while (!stopping.signal.aborted) {
       try {
         readSync(fd, chunk);
       } catch {
         // Nothing to take right now.
       }
-      await sleep(20);
+      await sleep(pauseMs);
     }
     closeSync(fd);
   };
@@ -66,7 +66,7 @@ export async function holdDump(
   return {
     fileName,
     isLeft: () => existsSync(path),
-    flow: () => void (draining ??= drain()),
+    flow: (pauseMs) => void (draining ??= drain(pauseMs)),
     [Symbol.dispose]() {
       stopping.abort();
       if (draining === undefined) closeSync(fd);

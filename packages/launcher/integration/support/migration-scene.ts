@@ -7,6 +7,7 @@ import type { Vmi } from '@virtwire/vm-model';
 import { requestOf } from './guest.ts';
 import { bridgePods, startSide } from './migration.ts';
 import type { Bridge, Side } from './migration.ts';
+import type { LauncherPod } from './sandbox.ts';
 import { eventually } from './sandbox.ts';
 
 const AGENT_CONNECTED = 'GuestAgentLifecycle event state 1 with reason 2 received';
@@ -32,6 +33,8 @@ export interface SceneOptions {
   /** Options of the start. */
   readonly options?: cmdV1.VirtualMachineOptions;
   readonly asRoot?: boolean;
+  /** Puts something into both pods before there is a VM. */
+  readonly provide?: (pod: LauncherPod) => void;
 }
 
 /** What the guest's memory holds. */
@@ -46,7 +49,10 @@ async function occupyMemory(side: Side): Promise<void> {
 }
 
 /** Boots the guest in the first of two pods, with noise in its memory and something that goes on in it. */
-export async function startScene(vmi: Vmi, { flags = [], options, asRoot = false }: SceneOptions = {}): Promise<Scene> {
+export async function startScene(
+  vmi: Vmi,
+  { flags = [], options, asRoot = false, provide = () => undefined }: SceneOptions = {},
+): Promise<Scene> {
   const { name, namespace, uid } = vmi.metadata;
   const all = ['--name', name, '--namespace', namespace, '--uid', uid, ...flags];
   const domainName = `${namespace}_${name}`;
@@ -54,6 +60,7 @@ export async function startScene(vmi: Vmi, { flags = [], options, asRoot = false
   try {
     const source = stack.use(await startSide(all, domainName, asRoot));
     const target = stack.use(await startSide(all, domainName, asRoot));
+    for (const { pod } of [source, target]) provide(pod);
     const bridge = stack.use(await bridgePods(source.pod, target.pod, uid));
     const request = { ...requestOf(vmi), ...(options === undefined ? {} : { options }) };
     unwrap(await source.client.syncVirtualMachine(request));

@@ -117,7 +117,7 @@ export class TrackedMachine implements AsyncDisposable {
   }
 
   /** Sends a request about backups. */
-  request(options: Readonly<Record<string, unknown>>) {
+  request(options: Readonly<Record<string, unknown>>): ReturnType<CmdClient['backupVirtualMachine']> {
     return this.client.backupVirtualMachine(
       { vmi: TRACKED_VMI, options: Buffer.from(JSON.stringify(options)) },
       PATIENT,

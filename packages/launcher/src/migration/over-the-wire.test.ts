@@ -54,6 +54,21 @@ test('FM-8.4 the handler hears the result of a migration before it hears that th
   expect(events.findIndex(isOver)).toBeLessThan(events.findIndex(isGone));
 });
 
+test.each([
+  ['a guest that left while libvirt was away has migrated', 'leaves', false],
+  ['a guest that is still there when libvirt is back has not', 'stays', true],
+] as const)('FM-8.4 %s', async (_title, outcome, isFailed) => {
+  await using launcher = await startRunning();
+  const { daemon, domainName } = launcher;
+  await migrate(launcher, 'mig-1');
+  const { job } = daemon.domain(domainName);
+  await daemon.crash();
+  if (outcome === 'leaves') job?.complete();
+  else job?.fail('operation failed');
+  await daemon.start();
+  expect((await endOf(launcher, 'mig-1')).Failed ?? false).toBe(isFailed);
+});
+
 test('a migration that is cancelled over the wire leaves the VM, and another one can follow', async () => {
   await using launcher = await startRunning();
   const { client, daemon, domainName, vmi } = launcher;

@@ -6,6 +6,7 @@ import type { DomainPaths } from '../converter/circumstances.ts';
 import { annotationOf, isNonRoot } from '../converter/vmi-traits.ts';
 import type { ImagePort } from '../disks/ports.ts';
 import type { DomainRef, LibvirtPort } from '../domain/libvirt-port.ts';
+import { isUnanswered } from '../domain/libvirt-port.ts';
 import type { Mutex } from '../domain/mutex.ts';
 import type { PausedSet } from '../domain/paused-set.ts';
 import { DOMAIN_STATE, PAUSED_REASON } from '../domain/state.ts';
@@ -16,6 +17,7 @@ import { decideFailureReason } from './failure-reason.ts';
 import { migrationFlags } from './flags.ts';
 import { detachVirtualFunctions } from './host-devices.ts';
 import type { MigrateParams, MigrationCalls } from './libvirt-port.ts';
+import { hasLeft } from './lost-result.ts';
 import type { MigrationMonitor } from './monitor.ts';
 import { createMigrationMonitor } from './monitor.ts';
 import { migrationParams } from './params.ts';
@@ -221,11 +223,21 @@ class LibvirtMigrationSource implements MigrationSource {
       const { uri, params, flags } = await this.#prepare(vmi, domain, settings, log);
       if (this.#deps.record.hasAbort()) throw new LauncherError('MigrationFailed', CANCELLED_EARLY);
       this.#isUnderWay = true;
-      await this.#deps.calls.migrateToUri(domain, uri, params, flags);
+      await this.#callMigrate(vmi, () => this.#deps.calls.migrateToUri(domain, uri, params, flags));
     } finally {
       this.#isUnderWay = false;
       ended.abort();
       await watching;
+    }
+  }
+
+  /** An answer that was lost with libvirt is no failure of the migration; what became of it is known when it is back. */
+  async #callMigrate(vmi: Vmi, call: () => Promise<void>): Promise<void> {
+    try {
+      await call();
+    } catch (caught) {
+      const { namespace, name } = vmi.metadata;
+      if (!isUnanswered(caught) || !(await hasLeft(this.#deps, domainName(namespace, name)))) throw caught;
     }
   }
 

@@ -18,7 +18,6 @@ export type LauncherErrorCode =
   | 'LibvirtUnavailable'
   | 'MigrationFailed'
   | 'NetworkFailed'
-  | 'NotSupportedYet'
   | 'SimulatedCrash'
   | 'StandaloneFailed'
   | 'StatsUnavailable';

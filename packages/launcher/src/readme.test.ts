@@ -42,7 +42,6 @@ test('the README lists exactly the codes of the errors', () => {
     LibvirtUnavailable: true,
     MigrationFailed: true,
     NetworkFailed: true,
-    NotSupportedYet: true,
     SimulatedCrash: true,
     StandaloneFailed: true,
     StatsUnavailable: true,

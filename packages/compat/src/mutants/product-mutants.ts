@@ -333,6 +333,27 @@ const OF_LAUNCHER: readonly ProductMutant[] = [
     ['failures.length === 0 ? undefined', 'failures.length < 99 ? undefined'],
     by('requests', 'v1.9'),
   ),
+  mutant(
+    'launcher',
+    "libvirt's errors come in the form of Go's binding",
+    'launcher/src/cmd-server/wire-error.ts',
+    ['LibvirtError(Code=${', 'virError(Code=${'],
+    by('bad-requests', 'v1.1'),
+  ),
+  mutant(
+    'launcher',
+    'a Kubernetes event is about an object of another API version',
+    'launcher/src/events/k8s-event.ts',
+    ["'kubevirt.io/v1'", "'kubevirt.io/v1alpha3'"],
+    by('status', 'v1.7'),
+  ),
+  mutant(
+    'launcher',
+    'a disk without room is told as one that failed',
+    'launcher/src/events/io-errors.ts',
+    ['if (error === UNSPECIFIED)', 'if (error !== NONE)'],
+    by('status', 'v0.59'),
+  ),
 ];
 
 /** Every fault of the product, each with the cell that kills it. */

@@ -153,6 +153,19 @@ async function answersWithoutDomain(scene: LauncherScene, connection: GrpcConnec
   check(guest.response?.success === true, 'GetGuestInfo without a domain fails');
 }
 
+/** What libvirt says comes in the form that handlers and users know. @source KubeVirt launcher.md 9.2 */
+async function tellsLibvirtErrors(scene: LauncherScene, connection: GrpcConnection): Promise<void> {
+  const [code, domain, message] = [38, 10, 'no room for a suspend'];
+  scene.daemon.faults.add({ kind: 'error', code, domain, message }, { procedure: 'DOMAIN_SUSPEND' });
+  const answer = await connection.call(
+    `${CMD}PauseVirtualMachine`,
+    encodeVmi(JSON.stringify(scene.vmi)),
+    CALL_LIMIT_MS,
+  );
+  const words = `LibvirtError(Code=${code}, Domain=${domain}, Message='${message}')`;
+  checkRefusal('PauseVirtualMachine', 'a failure of libvirt', answer, words);
+}
+
 /** What crashes a launcher written in Go, or is plain nonsense, gets an answer, and the VM runs on. */
 export async function badRequests(scene: LauncherScene): Promise<CellResult> {
   await scene.startLauncher();
@@ -163,6 +176,7 @@ export async function badRequests(scene: LauncherScene): Promise<CellResult> {
   const handler = await scene.startVm();
   await refusesBrokenVmis(connection);
   await survivesTraps(scene, connection);
+  await tellsLibvirtErrors(scene, connection);
   const ping = await connection.call(`${CMD}Ping`, new Uint8Array(), CALL_LIMIT_MS);
   check(ping.code === OK, `Ping got code ${ping.code}: ${ping.details}`);
   await scene.must(handler, 'update');

@@ -5,6 +5,7 @@ import type { CellResult } from '../../cell.ts';
 import type { ActionOutcome, EmulatedHandler } from '../../emulate/api.ts';
 import { factsOf } from '../../emulate/lines/lines.ts';
 import type { Patch } from '../../emulate/lines/lines.ts';
+import { VM } from '../../matrix/test-vmi.ts';
 import type { ReleaseLine } from '../../release-line.ts';
 import type { LauncherScene } from '../launcher-scene.ts';
 import { failuresOf } from '../launcher-scene.ts';
@@ -49,6 +50,29 @@ export async function firstStart(scene: LauncherScene, patch?: Patch): Promise<C
 /** libvirt's code for a disk whose host has no room left. */
 const NO_SPACE = 2;
 
+/** Kubernetes events of one reason, as they came over the wire; handlers record them on the VM that they name. */
+function checkK8sEvents(handler: EmulatedHandler, reason: string, message: string): void {
+  const told = notifyCalls(handler, 'HandleK8sEvent').map(({ request }) => request['eventJSON'] as K8sEvent);
+  const events = told.filter((event) => event.reason === reason);
+  check(events.length > 0, `no event ${reason} came`);
+  const about = { kind: 'VirtualMachineInstance', apiVersion: 'kubevirt.io/v1', ...VM };
+  for (const event of events) {
+    check(event.message === message, `the event ${reason} says: ${String(event.message)}`);
+    check(event.type === 'Warning', `the event ${reason} is of type ${String(event.type)}`);
+    for (const [key, value] of Object.entries(about)) {
+      const found = event.involvedObject?.[key];
+      check(found === value, `the event ${reason} is about the ${key} ${String(found)}`);
+    }
+  }
+}
+
+interface K8sEvent {
+  readonly type?: unknown;
+  readonly reason?: unknown;
+  readonly message?: unknown;
+  readonly involvedObject?: Readonly<Record<string, unknown>>;
+}
+
 /** The state of the domain arrives by events and by questions, and both say the same; failures of disks are told. */
 export async function status(scene: LauncherScene): Promise<CellResult> {
   const { handler } = await scene.runVm();
@@ -66,10 +90,12 @@ export async function status(scene: LauncherScene): Promise<CellResult> {
   await scene.until('the event IOerror at the handler', () =>
     handler.events.some(({ kind, type, accepted }) => kind === 'k8s' && type === 'IOerror' && accepted),
   );
+  checkK8sEvents(handler, 'IOerror', 'VM Paused due to not enough space on volume: root');
   scene.domain.resume();
   await scene.untilDomain(handler, 'Running');
   scene.domain.panic();
   await scene.untilDomain(handler, 'Crashed');
+  checkK8sEvents(handler, 'GuestPanicked', 'GuestPanicked (details unavailable)');
   checkPeace(handler);
   return PASS;
 }

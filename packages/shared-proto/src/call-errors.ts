@@ -53,6 +53,7 @@ export function callError(failure: CallFailure, texts: ErrorTexts): ProtoError {
   return new ProtoError(code, isUnchanged ? rendered : texts.call(rendered), {
     detail: failure.details,
     grpcCode: failure.code,
+    isOversized: failure.kind === 'oversized',
   });
 }
 

@@ -9,7 +9,8 @@ import { fitSocketPath } from './socket-path.ts';
 
 /** How a call ended that got no answer. */
 export interface CallFailure {
-  readonly kind: 'status' | 'aborted' | 'closed';
+  /** `oversized`: the request is larger than peers take, and was not sent. */
+  readonly kind: 'status' | 'aborted' | 'closed' | 'oversized';
   readonly code: number;
   readonly details: string;
 }
@@ -157,7 +158,7 @@ class GrpcUnixChannel implements UnixChannel {
     if (this.#resources.disposed) return Promise.resolve(failed('closed', status.CANCELLED, CLOSING_TEXT));
     if (options.signal?.aborted) return Promise.resolve(failed('aborted', status.CANCELLED, ABORTED_TEXT));
     if (request.length > MAX_SEND_BYTES) {
-      return Promise.resolve(failed('status', status.RESOURCE_EXHAUSTED, tooLargeText(request.length)));
+      return Promise.resolve(failed('oversized', status.RESOURCE_EXHAUSTED, tooLargeText(request.length)));
     }
     return new Promise((resolve) => this.#start(path, request, options, resolve));
   }

@@ -27,6 +27,8 @@ export interface ProtoErrorDetails extends ErrorOptions {
   readonly detail?: string;
   /** The gRPC status code, if the failure was one. */
   readonly grpcCode?: number;
+  /** The message is larger than peers take, and was not sent. Default false. */
+  readonly isOversized?: boolean;
 }
 
 /** Every failure that leaves this package. `message` is the text that KubeVirt's handler shows for it. */
@@ -35,12 +37,14 @@ export class ProtoError extends Error {
   readonly code: ProtoErrorCode;
   readonly detail: string | undefined;
   readonly grpcCode: number | undefined;
+  readonly isOversized: boolean;
 
   constructor(code: ProtoErrorCode, message: string, details: ProtoErrorDetails = {}) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause });
     this.code = code;
     this.detail = details.detail;
     this.grpcCode = details.grpcCode;
+    this.isOversized = details.isOversized ?? false;
   }
 }
 
@@ -67,7 +71,5 @@ export function isRetryable(error: ProtoError): boolean {
  * than any peer takes. The same again would fail in the same way.
  */
 export function isRefusal(error: ProtoError): boolean {
-  // Without a gRPC status it is not the message that is too large.
-  const isTooLarge = error.code === 'TooLarge' && error.grpcCode !== undefined;
-  return isTooLarge || error.code === 'Failed' || error.code === 'Unimplemented';
+  return error.isOversized || error.code === 'Failed' || error.code === 'Unimplemented';
 }

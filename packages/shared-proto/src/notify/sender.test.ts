@@ -72,7 +72,7 @@ describe('FM-2.1 sending an event', () => {
   });
 
   test.each<[string, ProtoError]>([
-    ['is too large for any handler', new ProtoError('TooLarge', 'larger than max', { grpcCode: 8 })],
+    ['is too large for any handler', new ProtoError('TooLarge', 'larger than max', { grpcCode: 8, isOversized: true })],
     ['the handler has no method for', new ProtoError('Unimplemented', 'unknown method', { grpcCode: 12 })],
   ])('FM-1.3 an event that %s holds up the next one not for 20 s', async (_what, error) => {
     const world = createWorld([{ ok: false, error }, OK]);
@@ -80,6 +80,12 @@ describe('FM-2.1 sending an event', () => {
     expect(await sender.sendDomainEvent({ eventType: 'A' })).toEqual({ ok: false, error });
     expect((await sender.sendDomainEvent({ eventType: 'B' })).ok).toBe(true);
     expect(world.log).toEqual(['0 connect', '0 domain A', '0 domain B']);
+  });
+
+  test('an event that a peer has no room for just now is sent again', async () => {
+    const error = new ProtoError('TooLarge', 'Bandwidth exhausted or memory limit exceeded', { grpcCode: 8 });
+    const world = createWorld([{ ok: false, error }, OK]);
+    expect((await createNotifySender('/socket', {}, world).sendDomainEvent({ eventType: 'A' })).ok).toBe(true);
   });
 
   test('gives up after 20 seconds and goes on with the next event', async () => {

@@ -1,5 +1,7 @@
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { createPluginExpressions } from './program.ts';
+import { CelError } from './report.ts';
 
 const VMI = {
   apiVersion: 'kubevirt.io/v1',
@@ -280,5 +282,36 @@ describe('an expression costs what it costs in cel-go, and may not cost more tha
   test('no logic can do without what was not paid for', () => {
     const poor = createPluginExpressions(VMI, 20);
     expect(() => poor.condition('[1, 2, 3].all(x, x > 0) || true', DOMAIN)).toThrow('actual cost limit exceeded');
+  });
+});
+
+describe('an expression that nobody meant', () => {
+  const seeds = [
+    'vmi.Labels["app"] == "test" && [1, 2].exists(x, x > 1u ? {"a": 1.5}.a : b"c")',
+    'Domain{CPU: DomainCPU{Mode: "x" + string(2)}, Devices: DomainDeviceList{Disks: domainSpec.Devices.Disks + []}}',
+    'domainSpec.Devices.Disks.map(d, has(d.Source), d.Target.Dev).filter(s, s.matches("^v.*$")) == null',
+    'duration("1h") < timestamp(1) - timestamp(2) || !(dyn(vmi).Name in {1: true}) && type(vmi) != int',
+  ];
+  const pieces = seeds.flatMap((seed) => seed.match(/\w+|\W/g) ?? []);
+  const text = fc.oneof(
+    fc.string({ unit: 'binary' }),
+    fc.array(fc.constantFrom(...pieces), { maxLength: 30 }).map((parts) => parts.join('')),
+    fc
+      .tuple(fc.constantFrom(...seeds), fc.nat(120), fc.nat(3), fc.constantFrom(...pieces, ''))
+      .map(([seed, at, cut, piece]) => seed.slice(0, at) + piece + seed.slice(at + cut)),
+  );
+
+  test('has a result or a reason', () => {
+    fc.assert(
+      fc.property(text, fc.boolean(), (expression, isCondition) => {
+        try {
+          if (isCondition) expressions.condition(expression, DOMAIN);
+          else change(expression);
+        } catch (caught) {
+          expect(caught).toBeInstanceOf(CelError);
+        }
+      }),
+      { numRuns: 3_000 },
+    );
   });
 });

@@ -88,11 +88,6 @@ async function start(launcher: LauncherProcess): Promise<Running> {
   const line = createHandlerLine(paths.notifyPipe, log);
   const ending = new AbortController();
   const failure = Promise.withResolvers<never>();
-  connection.onConnectionEvent((event) => {
-    if (event.kind === 'closed' && event.error !== undefined) {
-      failure.reject(LauncherError.from(event.error, 'LibvirtUnavailable', `${daemons.name} is gone for good: `));
-    }
-  });
   const preparation = createPreparation(flags, launcher.env, log, () => connection.getLibVersion(), {
     ...launcher.podNetwork,
     preCloudInitIso: launcher.sidecars?.preCloudInitIso,

@@ -5,9 +5,12 @@ import type { Logger } from '@virtwire/telemetry';
 import { LauncherError } from '../errors.ts';
 
 const WAIT_FOR_DAEMON_MS = 15_000;
+/** A VM goes on without libvirt, so the launcher lives as long as QEMU does, whatever keeps the daemon away. */
+const RECONNECT = { giveUpAfterMs: Infinity };
 
 /**
- * Connects to the launcher's own libvirt daemon, which may still be starting.
+ * Connects to the launcher's own libvirt daemon, which may still be starting. A connection that is lost later comes back
+ * with the daemon, however long that takes.
  *
  * @param daemonName `virtqemud` or `libvirtd`, for the error.
  * @throws {LauncherError} `LibvirtUnavailable` after 15 s
@@ -22,7 +25,8 @@ export async function connectToDaemon(
   const uri = isSession ? `qemu+unix:///session?socket=${socketPath}` : `qemu+unix:///system?socket=${socketPath}`;
   log.info(`Connecting to libvirt daemon: ${uri}`);
   try {
-    const connection = await connect({ uri, socketPath, waitForDaemonMs: WAIT_FOR_DAEMON_MS, copyDescriptors });
+    const waitForDaemonMs = WAIT_FOR_DAEMON_MS;
+    const connection = await connect({ uri, socketPath, waitForDaemonMs, reconnect: RECONNECT, copyDescriptors });
     log.info('Connected to libvirt daemon');
     return connection;
   } catch (caught) {

@@ -1,3 +1,6 @@
+import { execFileSync } from 'node:child_process';
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { unwrap } from '@virtwire/shared-proto';
 import { expect, test } from 'vitest';
@@ -177,3 +180,27 @@ test('FM-2.6 a libvirt daemon that dies comes back, and the domain is told again
   unwrap(await client.killVirtualMachine(requestOf(createVmi({ name: 'vm1', uid: UID }))));
   await pod.ear.hear('Destroyed', (e) => e.domain.Status.Reason === 'Destroyed');
 });
+
+test(
+  'a memory dump whose storage is full has failed with the reason, and leaves nothing of it there',
+  LIMIT,
+  async () => {
+    await using pod = await startRunning();
+    const small = '/run/kubevirt/small';
+    const mount = ['mount', '-t', 'tmpfs', '-o', 'size=2m,uid=107', 'tmpfs', small];
+    for (const command of [['mkdir', small], mount]) {
+      execFileSync('/usr/bin/nsenter', ['-t', String(pod.launcherPid()), '-m', ...command]);
+    }
+    using client = await pod.connect();
+    const { vmi } = requestOf(createVmi({ name: 'vm1', uid: UID }));
+    unwrap(await client.virtualMachineMemoryDump({ vmi, dumpPath: `${small}/a.memory.dump` }));
+    const { domain } = await pod.ear.hear(
+      'the failure',
+      (e) => e.domain.Spec.Metadata.KubeVirt.MemoryDump?.Completed === true,
+    );
+    expect(domain.Spec.Metadata.KubeVirt.MemoryDump).toMatchObject({ FileName: 'a.memory.dump', Failed: true });
+    expect(domain.Spec.Metadata.KubeVirt.MemoryDump?.FailureReason).toMatch(/^Domain memory dump failed: virError/);
+    expect(readdirSync(join('/proc', String(pod.launcherPid()), 'root', small))).toEqual([]);
+    await eventually('the guest', () => pod.ear.domains.at(-1)?.domain.Status.Status === 'Running');
+  },
+);

@@ -21,7 +21,7 @@ export interface HeldDump extends Disposable {
 }
 
 /** Makes a directory for dumps in the pod. */
-export function provideDumpDirectory(pod: LauncherPod): string {
+function provideDumpDirectory(pod: LauncherPod): string {
   const dir = join(pod.shareDir, 'dumps');
   if (!existsSync(dir)) mkdirSync(dir);
   chownSync(dir, QEMU_UID, QEMU_UID);

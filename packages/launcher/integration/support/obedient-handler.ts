@@ -10,7 +10,7 @@ const isMarked = ({ domain }: HeardEvent): boolean =>
   domain.Spec.Metadata.KubeVirt.GracePeriod?.MarkedForGracefulShutdown === true;
 
 /** The VM has run, and does not any more. */
-export const isOff = ({ domain: { Status } }: HeardEvent): boolean =>
+const isOff = ({ domain: { Status } }: HeardEvent): boolean =>
   Status.Status === 'Shutoff' && Status.Reason !== 'Unknown';
 
 /** What a handler does about a launcher whose pod is to end. */

@@ -12,7 +12,7 @@ const UID = '7a1b2c3d-0000-4000-8000-000000000021';
 const FLAGS = ['--name', 'vm1', '--namespace', 'default', '--uid', UID];
 const QEMU_UID = 107;
 /** Where backups go. */
-export const BACKUPS = '/var/run/kubevirt/backups';
+const BACKUPS = '/var/run/kubevirt/backups';
 const PATIENT = { timeoutMs: 60_000 };
 
 function trackedVmi(state: 'Initializing' | 'Enabled', withGuest: boolean): Vmi {

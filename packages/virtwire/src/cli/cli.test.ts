@@ -138,6 +138,26 @@ test('doctor without root says so, and does not blame kernel modules', async () 
   expect(calls).not.toContain('ip');
 });
 
+test('doctor tells what only some VMs need, and does not call the machine bad for it', async () => {
+  const lines: string[] = [];
+  const output: Output = {
+    line: (text) => lines.push(text),
+    error: () => undefined,
+    document: () => undefined,
+    raw: () => Promise.resolve(),
+  };
+  await doctor({ json: true, output }, { run: () => Promise.resolve(''), isRoot: true });
+  const findings = JSON.parse(lines.join('')) as { check: string; verdict: string; remedy?: string }[];
+  for (const [check, remedy] of [
+    ['EFI firmware', /ovmf/],
+    ['TPM', /swtpm/],
+  ] as const) {
+    const found = findings.find((finding) => finding.check === check);
+    expect(['ok', 'note']).toContain(found?.verdict);
+    if (found?.verdict === 'note') expect(found.remedy).toMatch(remedy);
+  }
+});
+
 test('doctor does not trip over another doctor: its namespace bears its own number', async () => {
   const output: Output = {
     line: () => undefined,

@@ -30,6 +30,8 @@ export interface DoctorMachine {
 type Check = (machine: DoctorMachine) => Promise<Finding> | Finding;
 
 const SETUP = 'run scripts/setup.sh';
+/** Of Debian's packages, for amd64 and arm64. */
+const EFI_FIRMWARE = ['/usr/share/OVMF/OVMF_CODE.fd', '/usr/share/AAVMF/AAVMF_CODE.fd'];
 
 function findTool(names: readonly string[]): string | undefined {
   return TOOL_PATH.split(':')
@@ -50,6 +52,14 @@ function fileCheck(check: string, paths: readonly string[], remedy: string): Che
     const path = paths.find((candidate) => existsSync(candidate));
     if (path !== undefined) return { check, verdict: 'ok', detail: path };
     return { check, verdict: 'bad', detail: `${paths.join(' or ')}: missing`, remedy };
+  };
+}
+
+/** A check of something that only some VMs need. */
+function forSome(check: Check): Check {
+  return async (machine) => {
+    const finding = await check(machine);
+    return finding.verdict === 'bad' ? { ...finding, verdict: 'note' } : finding;
   };
 }
 
@@ -169,6 +179,8 @@ const CHECKS: readonly Check[] = [
   toolCheck('iso tool', ['xorrisofs', 'genisoimage', 'xorriso', 'mkisofs']),
   fileCheck('cni plugins', ['/usr/lib/cni/bridge', '/opt/cni/bin/bridge'], SETUP),
   fileCheck('tun device', ['/dev/net/tun'], 'modprobe tun'),
+  forSome(fileCheck('EFI firmware', EFI_FIRMWARE, 'install ovmf (qemu-efi-aarch64 on arm64) for VMs that boot by EFI')),
+  forSome(toolCheck('TPM', ['swtpm_setup'], 'install swtpm and swtpm-tools for VMs with a TPM')),
   checkCgroups,
   checkSelinux,
   kernelCheck('network', tryNetwork, 'load the kernel modules bridge, veth, tun, nf_tables, nft_nat'),

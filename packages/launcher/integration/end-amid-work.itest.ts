@@ -60,7 +60,7 @@ async function slowBackup(libvirt: Connection): Promise<void> {
   expect(await ask('block-job-set-speed', { device, speed: 1 << 20 })).toHaveProperty('return');
 }
 
-describe.concurrent('SIGTERM in the middle of a memory dump', LIMIT, () => {
+describe('SIGTERM in the middle of a memory dump', LIMIT, () => {
   test('the VM has its grace period; its end and that of the dump are told in one, and no half file stays', async () => {
     const { pod, client } = await startBare(SHORT);
     await using _pod = pod;

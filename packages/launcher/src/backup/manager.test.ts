@@ -201,3 +201,15 @@ test('the running backup is exported until it ends, and no other', async () => {
   expect(done).toEqual(['begin', 'export', 'stop export']);
   await expect(backups.export(exported, log)).rejects.toThrow('backup already completed');
 });
+
+test.each([
+  ['was ended by whoever pulled it is whole', true, { isFailed: false, message: '' }],
+  ['nobody has ended was cut off', false, { isFailed: true, message: 'the VM ended before its backup' }],
+])('a pulled backup that %s, when the VM ends next', async (_title, isEnded, { isFailed, message }) => {
+  const { backups, metadata } = createWorld({ getJobStats: () => Promise.resolve(running) });
+  await backups.start(vmi, { ...request, mode: 'Pull' }, log);
+  if (isEnded) await backups.abort(vmi, request, log);
+  backups.endWithVm();
+  expect(metadata.backup.load()).toMatchObject({ Completed: true, BackupMsg: message });
+  expect(metadata.backup.load()?.Failed ?? false).toBe(isFailed);
+});

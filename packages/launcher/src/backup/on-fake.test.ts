@@ -121,3 +121,15 @@ test.each([
     expect(off.domain.Spec.Metadata.KubeVirt.Backup).toMatchObject({ Completed: true, Failed: true, BackupMsg: why });
   },
 );
+
+test('a backup that went well before its VM ended stays one that went well', async () => {
+  await using launcher = await startBackup();
+  const domain = launcher.daemon.domain(launcher.domainName);
+  domain.job?.complete();
+  const { backup } = await endOf(launcher);
+  domain.killQemu();
+  const off = await eventually('Shutoff', () =>
+    launcher.events.find((event) => event.domain.Status.Reason === 'Crashed'),
+  );
+  expect(off.domain.Spec.Metadata.KubeVirt.Backup).toEqual(backup);
+});

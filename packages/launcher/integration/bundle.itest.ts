@@ -1,7 +1,7 @@
-import { execFileSync } from 'node:child_process';
-import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { globSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { expect, test } from 'vitest';
+import { packLauncher } from './support/packed-launcher.ts';
 import { startLauncherPod } from './support/sandbox.ts';
 
 const PACKAGE = join(import.meta.dirname, '..');
@@ -16,24 +16,14 @@ function linesAt(pos: string): string[] {
 }
 
 test('the bundle runs, and its log lines name the places in the sources', { timeout: 120_000 }, async () => {
-  // Inside the package, so that the native addon is found.
-  const folder = mkdtempSync(join(PACKAGE, '.bundle-'));
-  try {
-    const bundle = join(folder, 'virt-launcher.mjs');
-    const script = join(PACKAGE, 'scripts/bundle.ts');
-    execFileSync(process.execPath, ['-C', '@virtwire/source', script, bundle], { stdio: 'ignore' });
-    // The pod's user has to get at it.
-    execFileSync('chmod', ['-R', 'a+rX', folder]);
-    await using pod = await startLauncherPod(FLAGS, { program: [bundle] });
-    await pod.waitUntilReady();
-    await pod.waitForLog('Marked as ready');
-    process.kill(pod.launcherPid(), 'SIGTERM');
-    expect(await pod.exited).toBe(0);
-    const own = pod.logs.filter(({ subcomponent }) => subcomponent === undefined);
-    expect(own.length).toBeGreaterThan(8);
-    const astray = own.filter(({ pos }) => !linesAt(String(pos)).some((line) => LOG_CALL.test(line)));
-    expect(astray.map(({ pos, msg }) => [pos, msg])).toEqual([]);
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
+  using launcher = packLauncher();
+  await using pod = await startLauncherPod(FLAGS, launcher);
+  await pod.waitUntilReady();
+  await pod.waitForLog('Marked as ready');
+  process.kill(pod.launcherPid(), 'SIGTERM');
+  expect(await pod.exited).toBe(0);
+  const own = pod.logs.filter(({ subcomponent }) => subcomponent === undefined);
+  expect(own.length).toBeGreaterThan(8);
+  const astray = own.filter(({ pos }) => !linesAt(String(pos)).some((line) => LOG_CALL.test(line)));
+  expect(astray.map(({ pos, msg }) => [pos, msg])).toEqual([]);
 });

@@ -1,13 +1,11 @@
-import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { readFileSync } from 'node:fs';
 import { unwrap } from '@virtwire/shared-proto';
 import type { CmdClient } from '@virtwire/shared-proto';
 import { expect, test } from 'vitest';
 import { createVmi, requestOf } from './support/guest.ts';
+import { packLauncher } from './support/packed-launcher.ts';
 import { eventually, startLauncherPod } from './support/sandbox.ts';
 
-const PACKAGE = join(import.meta.dirname, '..');
 const UID = '7a1b2c3d-0000-4000-8000-000000000032';
 const FLAGS = ['--name', 'vm1', '--namespace', 'default', '--uid', UID];
 const PATIENT = { timeoutMs: 120_000 };
@@ -24,55 +22,47 @@ function syncWith(client: CmdClient, ...plugins: readonly object[]): ReturnType<
 }
 
 test('QEMU runs what the expressions of plugins made of the domain', { timeout: 240_000 }, async () => {
-  const folder = mkdtempSync(join(PACKAGE, '.bundle-'));
-  try {
-    const bundle = join(folder, 'virt-launcher.mjs');
-    const script = join(PACKAGE, 'scripts/bundle.ts');
-    execFileSync(process.execPath, ['-C', '@virtwire/source', script, bundle], { stdio: 'ignore' });
-    execFileSync('chmod', ['-R', 'a+rX', folder]);
-    await using pod = await startLauncherPod(FLAGS, { program: [bundle] });
-    await pod.ear.open();
-    await pod.waitUntilReady();
-    using client = await pod.connect();
-    const word = 'DomainQEMUCommandlineArg{Value: "name=opt/plugin,string=" + vmi.Name}';
-    const dear = `["ab"]${'.map(x, x + x)'.repeat(60)}.size() > 0 ? Domain{Title: "dear"} : Domain{}`;
-    const started = await syncWith(
-      client,
-      plugin('b-more', 'Domain{Devices: DomainDeviceList{Sounds: [DomainSound{Model: "ich9"}]}}', {
-        condition: 'domainSpec.Title == "first"',
-      }),
-      plugin(
-        'a-first',
-        'Domain{Title: "first", Devices: DomainDeviceList{Watchdogs: [DomainWatchdog{Model: "ib700"}]}}',
-        {
-          condition: 'vmi.Namespace == "default" && !has(domainSpec.Devices.Watchdogs)',
-        },
-      ),
-      plugin(
-        'c-args',
-        `Domain{QEMUCommandline: DomainQEMUCommandline{Args: [DomainQEMUCommandlineArg{Value: "-fw_cfg"}, ${word}]}}`,
-      ),
-      plugin('d-dear', dear, { failureStrategy: 'Ignore' }),
-      plugin('e-other', 'Domain{Title: "other"}', { condition: "vmi.status.phase == 'Running'" }),
-    );
-    unwrap(started);
-    const pid = await eventually('QEMU', () => pod.qemuPid());
-    const args = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
-    expect(args.filter((arg) => /"(?:ib700|ich9-intel-hda)"/.test(arg))).toHaveLength(2);
-    expect(args[args.indexOf('-fw_cfg') + 1]).toBe('name=opt/plugin,string=vm1');
-    const { domain } = unwrap(await client.getDomain(undefined, PATIENT));
-    const kept = { Metadata: { KubeVirt: { UID } } };
-    const changed = { Devices: { Watchdogs: [{ Model: 'ib700' }], SoundCards: [{ Model: 'ich9' }] } };
-    expect(JSON.parse(domain)).toMatchObject({ Spec: { ...kept, ...changed } });
-    const said = pod.logs.map(({ msg }) => String(msg));
-    expect(said).toContain('Evaluating domain hooks from plugins: [a-first, b-more, c-args, d-dear, e-other]');
-    expect(said).toContain('Skipping plugin e-other: condition not met');
-    const reason = 'evaluating expression: operation cancelled: actual cost limit exceeded';
-    expect(said).toContain(`Plugin d-dear hook 0 failed (ignored): ${reason}`);
-    unwrap(await client.killVirtualMachine(requestOf(vmi), PATIENT));
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
+  using launcher = packLauncher();
+  await using pod = await startLauncherPod(FLAGS, launcher);
+  await pod.ear.open();
+  await pod.waitUntilReady();
+  using client = await pod.connect();
+  const word = 'DomainQEMUCommandlineArg{Value: "name=opt/plugin,string=" + vmi.Name}';
+  const dear = `["ab"]${'.map(x, x + x)'.repeat(60)}.size() > 0 ? Domain{Title: "dear"} : Domain{}`;
+  const started = await syncWith(
+    client,
+    plugin('b-more', 'Domain{Devices: DomainDeviceList{Sounds: [DomainSound{Model: "ich9"}]}}', {
+      condition: 'domainSpec.Title == "first"',
+    }),
+    plugin(
+      'a-first',
+      'Domain{Title: "first", Devices: DomainDeviceList{Watchdogs: [DomainWatchdog{Model: "ib700"}]}}',
+      {
+        condition: 'vmi.Namespace == "default" && !has(domainSpec.Devices.Watchdogs)',
+      },
+    ),
+    plugin(
+      'c-args',
+      `Domain{QEMUCommandline: DomainQEMUCommandline{Args: [DomainQEMUCommandlineArg{Value: "-fw_cfg"}, ${word}]}}`,
+    ),
+    plugin('d-dear', dear, { failureStrategy: 'Ignore' }),
+    plugin('e-other', 'Domain{Title: "other"}', { condition: "vmi.status.phase == 'Running'" }),
+  );
+  unwrap(started);
+  const pid = await eventually('QEMU', () => pod.qemuPid());
+  const args = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
+  expect(args.filter((arg) => /"(?:ib700|ich9-intel-hda)"/.test(arg))).toHaveLength(2);
+  expect(args[args.indexOf('-fw_cfg') + 1]).toBe('name=opt/plugin,string=vm1');
+  const { domain } = unwrap(await client.getDomain(undefined, PATIENT));
+  const kept = { Metadata: { KubeVirt: { UID } } };
+  const changed = { Devices: { Watchdogs: [{ Model: 'ib700' }], SoundCards: [{ Model: 'ich9' }] } };
+  expect(JSON.parse(domain)).toMatchObject({ Spec: { ...kept, ...changed } });
+  const said = pod.logs.map(({ msg }) => String(msg));
+  expect(said).toContain('Evaluating domain hooks from plugins: [a-first, b-more, c-args, d-dear, e-other]');
+  expect(said).toContain('Skipping plugin e-other: condition not met');
+  const reason = 'evaluating expression: operation cancelled: actual cost limit exceeded';
+  expect(said).toContain(`Plugin d-dear hook 0 failed (ignored): ${reason}`);
+  unwrap(await client.killVirtualMachine(requestOf(vmi), PATIENT));
 });
 
 test(

@@ -78,19 +78,14 @@ writeFileSync(`${target}.places.json`, JSON.stringify(places));
 writeFileSync(launch, `#!/bin/sh\nexec node ${NODE_FLAGS.join(' ')} "$(dirname "$0")/virt-launcher.mjs" "$@"\n`, {
   mode: 0o755,
 });
+// Programs beside the launcher: libvirt runs the first, the second is a thread of the launcher's when a plugin has expressions.
 await build({
-  entryPoints: [join(PACKAGE, 'src/hook-client-main.ts')],
-  outfile: join(dirname(target), 'libvirt-hook-client.mjs'),
-  bundle: true,
-  platform: 'node',
-  target: 'node24',
-  format: 'esm',
-  minify: true,
-});
-// The launcher starts it as a thread, when a plugin has expressions.
-await build({
-  entryPoints: [join(PACKAGE, 'src/cel-worker-main.ts')],
-  outfile: join(dirname(target), 'cel-worker.mjs'),
+  entryPoints: {
+    'libvirt-hook-client': join(PACKAGE, 'src/hook-client-main.ts'),
+    'cel-worker': join(PACKAGE, 'src/cel-worker-main.ts'),
+  },
+  outdir: dirname(target),
+  outExtension: { '.js': '.mjs' },
   bundle: true,
   platform: 'node',
   target: 'node24',

@@ -1,8 +1,8 @@
-import * as fs from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { HostError } from '../errors.ts';
 import { describeErrno, libc } from '../libc.ts';
 import { dialUnix } from '../paths/dial-unix.ts';
+import { Descriptor } from './descriptor.ts';
 import type { SocketMessage } from './socket-message.ts';
 import { tryReceiveMessage } from './socket-message.ts';
 
@@ -21,12 +21,11 @@ export interface MessageLimits {
 
 /** A connection to a unix socket whose peer passes descriptors, which Node's own sockets drop. */
 export class UnixClient implements Disposable {
-  readonly #fd: number;
+  readonly #socket: Descriptor;
   readonly #path: string;
-  #isOpen = true;
 
   private constructor(fd: number, path: string) {
-    this.#fd = fd;
+    this.#socket = new Descriptor(fd);
     this.#path = path;
   }
 
@@ -48,7 +47,7 @@ export class UnixClient implements Disposable {
   async receive(limits: MessageLimits): Promise<SocketMessage> {
     const giveUpAtMs = performance.now() + limits.limitMs;
     for (let pauseMs = FIRST_RETRY_MS; ; pauseMs = Math.min(pauseMs * 2, MAX_RETRY_MS)) {
-      const message = tryReceiveMessage(this.#fd, limits);
+      const message = tryReceiveMessage(this.#socket.fd, limits);
       if (message !== undefined) return message;
       if (performance.now() >= giveUpAtMs) {
         throw new HostError('MessageTimeout', `${this.#path}: no message came within ${limits.limitMs} ms`);
@@ -63,14 +62,12 @@ export class UnixClient implements Disposable {
    * @throws {HostError} `Syscall`
    */
   send(bytes: Buffer): void {
-    if (libc().send(this.#fd, bytes, bytes.length, MSG_DONTWAIT | MSG_NOSIGNAL) === bytes.length) return;
+    if (libc().send(this.#socket.fd, bytes, bytes.length, MSG_DONTWAIT | MSG_NOSIGNAL) === bytes.length) return;
     const { name, text } = describeErrno(libc().errno());
     throw new HostError('Syscall', `send to ${this.#path}: ${text}`, { errno: name });
   }
 
   [Symbol.dispose](): void {
-    if (!this.#isOpen) return;
-    this.#isOpen = false;
-    fs.closeSync(this.#fd);
+    this.#socket[Symbol.dispose]();
   }
 }

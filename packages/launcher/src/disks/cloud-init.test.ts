@@ -16,6 +16,13 @@ import { readHostNodes } from './host-nodes.ts';
 
 const SECRET = '/var/run/kubevirt-private/secret';
 const NOTHING = Buffer.alloc(0);
+const EMPTY_DRIVE = {
+  kind: 'configDrive' as const,
+  volume: 'ci',
+  userData: NOTHING,
+  networkData: NOTHING,
+  publicKeys: [],
+};
 
 function vmiWith(spec: Partial<Vmi['spec']>, name = 'vm'): Vmi {
   return { metadata: { name, namespace: 'ns', uid: 'u' }, spec: { domain: { devices: {} }, ...spec } };
@@ -67,14 +74,7 @@ describe('the seed', () => {
   });
 
   test('a machine without firmware has a UUID on its config drive too', () => {
-    const data = {
-      kind: 'configDrive' as const,
-      volume: 'ci',
-      userData: NOTHING,
-      networkData: NOTHING,
-      publicKeys: [],
-    };
-    const text = configDriveFiles(vmiWith({}), data, []).get('openstack/latest/meta_data.json');
+    const text = configDriveFiles(vmiWith({}), EMPTY_DRIVE, []).get('openstack/latest/meta_data.json');
     expect((JSON.parse(String(text)) as { uuid: string }).uuid).toMatch(/^[0-9a-f-]{36}$/);
   });
 
@@ -146,14 +146,7 @@ describe('tagged devices', () => {
       { type: 'nic', bus: 'pci', address: '0000:03:00.0', tags: ['fast'] },
       { type: 'hostdev', bus: 'pci', address: '0000:04:00.0', tags: ['compute'] },
     ]);
-    const data = {
-      kind: 'configDrive' as const,
-      volume: 'ci',
-      userData: NOTHING,
-      networkData: NOTHING,
-      publicKeys: [],
-    };
-    const metadata = configDriveFiles(vmi, data, devices).get('openstack/latest/meta_data.json');
+    const metadata = configDriveFiles(vmi, EMPTY_DRIVE, devices).get('openstack/latest/meta_data.json');
     expect((JSON.parse(String(metadata)) as { devices: unknown[] }).devices).toEqual(devices);
   });
 

@@ -121,7 +121,7 @@ test.each([
   },
 );
 
-test('doctor without root says so, and does not blame kernel modules', async () => {
+function collectLines(): { readonly lines: string[]; readonly output: Output } {
   const lines: string[] = [];
   const output: Output = {
     line: (text) => lines.push(text),
@@ -129,6 +129,11 @@ test('doctor without root says so, and does not blame kernel modules', async () 
     document: () => undefined,
     raw: () => Promise.resolve(),
   };
+  return { lines, output };
+}
+
+test('doctor without root says so, and does not blame kernel modules', async () => {
+  const { lines, output } = collectLines();
   const calls: string[] = [];
   const run = (program: string): Promise<string> => Promise.resolve(void calls.push(program)).then(() => '');
   expect(await doctor({ json: false, output }, { run, isRoot: false })).toBe(4);
@@ -139,13 +144,7 @@ test('doctor without root says so, and does not blame kernel modules', async () 
 });
 
 test('doctor tells what only some VMs need, and does not call the machine bad for it', async () => {
-  const lines: string[] = [];
-  const output: Output = {
-    line: (text) => lines.push(text),
-    error: () => undefined,
-    document: () => undefined,
-    raw: () => Promise.resolve(),
-  };
+  const { lines, output } = collectLines();
   await doctor({ json: true, output }, { run: () => Promise.resolve(''), isRoot: true });
   const findings = JSON.parse(lines.join('')) as { check: string; verdict: string; remedy?: string }[];
   for (const [check, remedy] of [

@@ -5,8 +5,12 @@ import type { Logger } from '@virtwire/telemetry';
 import { LauncherError } from '../errors.ts';
 
 const WAIT_FOR_DAEMON_MS = 15_000;
-/** A VM goes on without libvirt, so the launcher lives as long as QEMU does, whatever keeps the daemon away. */
-const RECONNECT = { giveUpAfterMs: Infinity };
+/**
+ * A VM goes on without libvirt, so the launcher lives as long as QEMU does, whatever keeps the daemon away. It is the
+ * launcher's own daemon, started again at once: whoever asks for something when it is back shall not hear that it is not,
+ * and the launcher's connections shall not be back seconds apart.
+ */
+const RECONNECT = { giveUpAfterMs: Infinity, maxDelayMs: 250 };
 
 /**
  * Connects to the launcher's own libvirt daemon, which may still be starting. A connection that is lost later comes back
